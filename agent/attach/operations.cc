@@ -41,20 +41,16 @@ void SleepUntilChild(int64_t for_ns) {
   ::sigtimedwait(&child, nullptr, &nap);
 }
 
-}  // namespace
-
-void Operations::Count() {
-  if (++done_ == trap_.before_operation) ::kill(::getpid(), trap_.signal);
-}
-
-namespace {
-
 // The kernel's interface takes numbers where it takes pointers elsewhere.
 void* AsPointer(uint64_t number) {
   return reinterpret_cast<void*>(number);  // NOLINT(performance-no-int-to-ptr)
 }
 
 }  // namespace
+
+void Operations::Count() {
+  if (++done_ == trap_.before_operation) ::kill(::getpid(), trap_.signal);
+}
 
 absl::Status Operations::Request(const char* name, int request, int32_t tid, uint64_t address,
                                  void* data) {

@@ -71,6 +71,7 @@ Ratio OfRanks(const std::vector<RankFigure>& sorted, uint32_t asked, const LoopT
   const Ratio own = ShownRatio(*MedianRank(sorted).figures);
   if (sorted.size() >= asked || !own.has_interval()) return own;
   std::vector<double> measured;
+  measured.reserve(sorted.size());
   for (const RankFigure& rank : sorted) measured.push_back(rank.figures->saturation.value);
   return OfAnotherRank(own, measured, time.rank_times);
 }

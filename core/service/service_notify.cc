@@ -19,7 +19,7 @@ namespace {
 // The variable's value, gone from the environment; empty when it is not set.
 std::string Variable(const char* name) {
   const char* value = std::getenv(name);
-  const std::string text = value == nullptr ? "" : value;
+  std::string text = value == nullptr ? "" : value;
   ::unsetenv(name);
   return text;
 }

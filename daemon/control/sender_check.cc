@@ -9,6 +9,10 @@ namespace {
 
 constexpr size_t kMaxShownName = 128;
 
+std::string NameOf(const Sender& sender) {
+  return sender.user_mode ? absl::StrCat("user ", sender.uid) : absl::StrCat("node ", sender.node);
+}
+
 bool HoldsItsOwnOnly(const Window& window) {
   const auto own = [&window](const auto& part) {
     return part.profile_id == window.profile_id && part.node == window.node;
@@ -43,6 +47,18 @@ absl::Status CheckSender(const Sender& sender, const Window& window,
   if (!standing.has_value() || standing->asked) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("node '", window.node.substr(0, kMaxShownName),
                                                     "' was not asked for this profile"));
+}
+
+std::string OwnerOfStream(const Sender& sender) {
+  return sender.stream_owner.empty() ? NameOf(sender) : sender.stream_owner;
+}
+
+absl::Status CheckStream(const Sender& sender) {
+  const bool trusted = !sender.user_mode && !sender.certified;
+  if (trusted || OwnerOfStream(sender) == NameOf(sender)) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat("the agent's spool is one of ", sender.stream_owner, ", not of ", NameOf(sender),
+                   ": stop the agent, move its spool folder away and start it again"));
 }
 
 void NameOrigin(const Sender& sender, const std::optional<Standing>& standing, Window& window) {

@@ -60,10 +60,10 @@ void Ingest::Accept(IncomingWindow incoming, std::function<void(absl::Status)> d
 
 void Ingest::AcceptAuditOnly(WindowDrop reason, const IncomingWindow& incoming,
                              std::function<void(absl::Status)> done) {
-  const std::string& stream = incoming.window.stream_id;
+  const StreamKey stream = incoming.stream();
   const uint64_t sequence = incoming.window.sequence;
   if (incoming.window.audit.empty() || !ports_.keep_audit)
-    return Refuse(reason, stream, sequence, std::move(done));
+    return Refuse(reason, stream, sequence, done);
   const uint64_t bytes = incoming.body.size();
   if (const absl::Status entered = Enter(bytes); !entered.ok()) return done(entered);
   auto kept = [this, life = life_, reason, stream, sequence, bytes,
@@ -84,8 +84,8 @@ void Ingest::AcceptAuditOnly(WindowDrop reason, const IncomingWindow& incoming,
   done(queued);
 }
 
-void Ingest::Refuse(WindowDrop reason, const std::string& stream_id, uint64_t sequence,
-                    std::function<void(absl::Status)> done) {
+void Ingest::Refuse(WindowDrop reason, const StreamKey& stream, uint64_t sequence,
+                    const std::function<void(absl::Status)>& done) {
   if (const absl::Status entered = Enter(0); !entered.ok()) return done(entered);
   auto skipped = [this, life = life_, reason, done](const absl::Status& status) {
     ReaderMutexLock lock(&life->mutex);
@@ -96,7 +96,7 @@ void Ingest::Refuse(WindowDrop reason, const std::string& stream_id, uint64_t se
     Drop(settled ? reason : WindowDrop::kStoreFailed);
     done(settled ? absl::OkStatus() : status);
   };
-  const absl::Status queued = ports_.skip(stream_id, sequence, skipped);
+  const absl::Status queued = ports_.skip(stream, sequence, skipped);
   if (queued.ok()) return;
   Release(0);
   Drop(WindowDrop::kQueueFull);

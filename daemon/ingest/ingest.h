@@ -24,12 +24,16 @@
 #include "absl/time/time.h"
 #include "core/base/mutex.h"
 #include "core/model/window.h"
+#include "daemon/store/records.h"
 
 namespace perfd::daemon {
 
 struct IncomingWindow {
   Window window;
-  std::string body;  // the same, serialised: what is stored
+  std::string body;               // the same, serialised: what is stored
+  std::string stream_owner = {};  // StreamKey
+
+  StreamKey stream() const { return {window.stream_id, stream_owner}; }
 };
 
 // What the store did with a window.
@@ -87,7 +91,7 @@ class Ingest {
                                std::function<void(absl::StatusOr<Appended>)>)>
         append;
     // Remembers the sequence of a window that is not wanted.
-    std::function<absl::Status(const std::string& stream_id, uint64_t sequence,
+    std::function<absl::Status(const StreamKey& stream, uint64_t sequence,
                                std::function<void(absl::Status)>)>
         skip;
     // Stores the audit entries of a window that is not wanted: the log misses nothing. May be empty.
@@ -103,8 +107,8 @@ class Ingest {
 
   void Accept(IncomingWindow window, std::function<void(absl::Status)> done);
   // A window that will never be taken: counted, remembered, acknowledged.
-  void Refuse(WindowDrop reason, const std::string& stream_id, uint64_t sequence,
-              std::function<void(absl::Status)> done);
+  void Refuse(WindowDrop reason, const StreamKey& stream, uint64_t sequence,
+              const std::function<void(absl::Status)>& done);
   // False: send on. True: too much is under way; `wake` is called once when there is room again.
   bool AwaitRoom(std::function<void()> wake);
   // Takes nothing more and waits until nothing is under way, at most so long.

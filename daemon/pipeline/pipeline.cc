@@ -197,22 +197,22 @@ Ingest::Ports Pipeline::IngestPorts() {
                         std::function<void(absl::StatusOr<Appended>)> done) {
     const Window& window = incoming.window;
     return store_.Append(
-        {window.profile_id, window.stream_id, window.sequence, window.node, incoming.body,
+        {window.profile_id, incoming.stream(), window.sequence, window.node, incoming.body,
          window.audit, clock_.UnixNs()},
         [done = std::move(done)](const absl::StatusOr<AppendResult>& result) {
           if (!result.ok()) return done(result.status());
           done(Appended{result->duplicate, result->row_id, result->stream_missing});
         });
   };
-  ports.skip = [this](const std::string& stream_id, uint64_t sequence,
+  ports.skip = [this](const StreamKey& stream, uint64_t sequence,
                       std::function<void(absl::Status)> done) {
-    return store_.Skip(stream_id, sequence, std::move(done));
+    return store_.Skip(stream, sequence, std::move(done));
   };
   ports.keep_audit = [this](const IncomingWindow& incoming,
                             std::function<void(absl::Status)> done) {
     const Window& window = incoming.window;
-    return store_.StoreAudit({window.profile_id, window.stream_id, window.sequence, window.node, "",
-                              window.audit, clock_.UnixNs()},
+    return store_.StoreAudit({window.profile_id, incoming.stream(), window.sequence, window.node,
+                              "", window.audit, clock_.UnixNs()},
                              std::move(done));
   };
   ports.merge = [this](std::shared_ptr<const IncomingWindow> incoming, const Appended& appended,

@@ -137,7 +137,7 @@ absl::StatusOr<std::vector<AuditTrim>> InsertAudit(Database& db, const WindowRec
     insert.Bind(1, profile);
     insert.Bind(2, uid);
     insert.Bind(3, entry.unix_ns);
-    insert.Bind(4, record.stream_id);
+    insert.Bind(4, record.stream.id);
     insert.Bind(5, static_cast<int64_t>(record.sequence));
     insert.Bind(6, item++);
     insert.BindBlob(7, wire::ToProto(entry).SerializeAsString());

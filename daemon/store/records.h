@@ -15,9 +15,15 @@
 namespace perfd::daemon {
 
 // One window as it arrived; (stream_id, sequence) is its identity for ever.
+// A stream of windows is its owner's: nobody else can mark its sequences as seen.
+struct StreamKey {
+  std::string id;
+  std::string owner = {};  // as perfd found out, not as the agent says; empty: not known
+};
+
 struct WindowRecord {
   std::string profile_id;
-  std::string stream_id;
+  StreamKey stream;
   uint64_t sequence = 0;  // 1..2^62
   std::string node;
   std::string body;                    // serialised v1.Window
@@ -50,6 +56,7 @@ struct AppendResult {
 struct StreamState {
   uint64_t last = 0;     // highest sequence stored or skipped; 0: none
   uint64_t missing = 0;  // sequences before it that were never seen
+  std::string owner;     // who brought the first of them; empty: nobody yet
 };
 
 // What the store has of a profile's measurements. An error of a visitor ends the reading.

@@ -141,8 +141,13 @@ CREATE TRIGGER audit_deleted AFTER DELETE ON audit BEGIN
 END;
 )sql";
 
-constexpr std::array<const char*, kSchemaVersion> kSteps = {kVersion1, kVersion2, kVersion3,
-                                                            kVersion4, kVersion5, kVersion6};
+// Version 7: whose a stream is. Those of version 6 are whose who brings the next window.
+constexpr char kVersion7[] = R"sql(
+CREATE TABLE stream_owner(stream_id TEXT PRIMARY KEY, owner TEXT NOT NULL) WITHOUT ROWID;
+)sql";
+
+constexpr std::array<const char*, kSchemaVersion> kSteps = {
+    kVersion1, kVersion2, kVersion3, kVersion4, kVersion5, kVersion6, kVersion7};
 
 }  // namespace
 

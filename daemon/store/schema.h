@@ -11,7 +11,7 @@
 
 namespace perfd::daemon {
 
-inline constexpr int kSchemaVersion = 6;
+inline constexpr int kSchemaVersion = 7;
 
 absl::Status Migrate(Database& db);
 

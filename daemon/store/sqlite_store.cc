@@ -154,10 +154,10 @@ absl::Status SqliteStore::Append(WindowRecord record,
                       .urgent = false});
 }
 
-absl::Status SqliteStore::Skip(std::string stream_id, uint64_t sequence,
+absl::Status SqliteStore::Skip(StreamKey stream, uint64_t sequence,
                                std::function<void(absl::Status)> done) {
-  return queue_.Push({.run = [stream_id = std::move(stream_id), sequence](
-                                 Database& db) { return SkipWindow(db, stream_id, sequence); },
+  return queue_.Push({.run = [stream = std::move(stream),
+                              sequence](Database& db) { return SkipWindow(db, stream, sequence); },
                       .done = std::move(done),
                       .bytes = kSmallWriteBytes,
                       .urgent = false});
@@ -244,7 +244,7 @@ absl::Status SqliteStore::Compact(const std::string& profile_id, std::string agg
   });
 }
 
-absl::StatusOr<int> SqliteStore::Retain(RetentionPolicy policy, int64_t now_unix_ns) {
+absl::StatusOr<int> SqliteStore::Retain(const RetentionPolicy& policy, int64_t now_unix_ns) {
   auto count = std::make_shared<int>(0);  // shared with a writer that may outlive the wait
   auto audit = std::make_shared<AuditChange>();
   const auto write = [=, this](Database& db) -> absl::Status {
@@ -326,6 +326,7 @@ absl::StatusOr<StreamState> SqliteStore::Stream(absl::string_view stream_id) {
   StreamState state;
   ASSIGN_OR_RETURN(state.last, StoredSequence(reader_, stream_id));
   ASSIGN_OR_RETURN(state.missing, MissingSequences(reader_, stream_id));
+  ASSIGN_OR_RETURN(state.owner, StreamOwner(reader_, stream_id));
   return state;
 }
 

@@ -53,8 +53,7 @@ class SqliteStore {
   // Queued; `done` is called exactly once unless this returns an error.
   absl::Status Append(WindowRecord record, std::function<void(absl::StatusOr<AppendResult>)> done);
   // Remembers the sequence of a window that nobody wants: from now on it is a duplicate, and no gap.
-  absl::Status Skip(std::string stream_id, uint64_t sequence,
-                    std::function<void(absl::Status)> done);
+  absl::Status Skip(StreamKey stream, uint64_t sequence, std::function<void(absl::Status)> done);
   // The audit entries of a window that is not wanted itself: what was done to a rank stays on record.
   absl::Status StoreAudit(WindowRecord record, std::function<void(absl::Status)> done);
   absl::Status Update(ProfileStatus status, std::function<void(absl::Status)> done);
@@ -67,7 +66,7 @@ class SqliteStore {
   absl::Status Flush();
   // Replaces the windows up to `up_to_row_id` by the aggregate that contains them.
   absl::Status Compact(const std::string& profile_id, std::string aggregate, int64_t up_to_row_id);
-  absl::StatusOr<int> Retain(RetentionPolicy policy, int64_t now_unix_ns);
+  absl::StatusOr<int> Retain(const RetentionPolicy& policy, int64_t now_unix_ns);
   // Writes and removes some pages: only this shows that a full disk has room again (small writes may reuse pages).
   absl::Status Probe();
   absl::Status SetHardLimit(int64_t bytes);
@@ -82,7 +81,7 @@ class SqliteStore {
   absl::StatusOr<std::vector<uint64_t>> StateCounts();  // indexed by ProfileState
   // By profile: windows that its aggregate does not contain.
   absl::StatusOr<std::map<std::string, uint64_t>> WindowCounts();
-  // Of a stream: its highest sequence, and how many below it were never seen.
+  // Of a stream: its highest sequence, how many below it were never seen, and whose it is.
   absl::StatusOr<StreamState> Stream(absl::string_view stream_id);
   // The aggregate, then the windows that it does not contain: as of one instant, on a connection of its own, so that
   // nobody waits for a visitor.

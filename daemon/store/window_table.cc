@@ -78,13 +78,28 @@ absl::StatusOr<int64_t> InsertWindow(Database& db, const WindowRecord& record, i
                    db.Prepare("INSERT INTO window(profile, stream_id, sequence, node, bytes, body) "
                               "VALUES(?1, ?2, ?3, ?4, ?5, ?6)"));
   statement.Bind(1, profile);
-  statement.Bind(2, record.stream_id);
+  statement.Bind(2, record.stream.id);
   statement.Bind(3, static_cast<int64_t>(record.sequence));
   statement.Bind(4, record.node);
   statement.Bind(5, static_cast<int64_t>(record.body.size()));
   statement.BindBlob(6, record.body);
   RETURN_IF_ERROR(statement.Run());
   return db.LastInsertId();
+}
+
+// Who brings the first of a stream's windows owns it; nobody else's are taken.
+absl::Status Own(Database& db, const StreamKey& stream) {
+  if (stream.owner.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string owner, StreamOwner(db, stream.id));
+  if (owner == stream.owner) return absl::OkStatus();
+  if (!owner.empty())
+    return absl::AlreadyExistsError(
+        absl::StrCat("the stream is of ", owner, ", not of ", stream.owner));
+  ASSIGN_OR_RETURN(Statement statement,
+                   db.Prepare("INSERT INTO stream_owner(stream_id, owner) VALUES(?1, ?2)"));
+  statement.Bind(1, stream.id);
+  statement.Bind(2, stream.owner);
+  return statement.Run();
 }
 
 absl::Status CheckIdentity(absl::string_view stream_id, uint64_t sequence) {
@@ -102,25 +117,27 @@ bool Contains(const Neighbours& near, int64_t sequence) {
 absl::StatusOr<AppendResult> AppendWindow(Database& db, const WindowRecord& record,
                                           int64_t audit_user_bytes) {
   ASSIGN_OR_RETURN(const int64_t profile, ParseProfileId(record.profile_id));
-  RETURN_IF_ERROR(CheckIdentity(record.stream_id, record.sequence));
+  RETURN_IF_ERROR(CheckIdentity(record.stream.id, record.sequence));
+  RETURN_IF_ERROR(Own(db, record.stream));
   const auto sequence = static_cast<int64_t>(record.sequence);
-  ASSIGN_OR_RETURN(const Neighbours near, FindNeighbours(db, record.stream_id, sequence));
+  ASSIGN_OR_RETURN(const Neighbours near, FindNeighbours(db, record.stream.id, sequence));
   AppendResult result;
   result.duplicate = Contains(near, sequence);
   if (!result.duplicate) {
     ASSIGN_OR_RETURN(result.row_id, InsertWindow(db, record, profile));
     ASSIGN_OR_RETURN(result.trimmed, InsertAudit(db, record, audit_user_bytes));
-    RETURN_IF_ERROR(AddSequence(db, record.stream_id, sequence, near));
+    RETURN_IF_ERROR(AddSequence(db, record.stream.id, sequence, near));
   }
-  ASSIGN_OR_RETURN(result.stream_missing, MissingSequences(db, record.stream_id));
+  ASSIGN_OR_RETURN(result.stream_missing, MissingSequences(db, record.stream.id));
   return result;
 }
 
-absl::Status SkipWindow(Database& db, absl::string_view stream_id, uint64_t sequence) {
-  RETURN_IF_ERROR(CheckIdentity(stream_id, sequence));
+absl::Status SkipWindow(Database& db, const StreamKey& stream, uint64_t sequence) {
+  RETURN_IF_ERROR(CheckIdentity(stream.id, sequence));
+  RETURN_IF_ERROR(Own(db, stream));
   const auto number = static_cast<int64_t>(sequence);
-  ASSIGN_OR_RETURN(const Neighbours near, FindNeighbours(db, stream_id, number));
-  return Contains(near, number) ? absl::OkStatus() : AddSequence(db, stream_id, number, near);
+  ASSIGN_OR_RETURN(const Neighbours near, FindNeighbours(db, stream.id, number));
+  return Contains(near, number) ? absl::OkStatus() : AddSequence(db, stream.id, number, near);
 }
 
 absl::StatusOr<uint64_t> MissingSequences(Database& db, absl::string_view stream_id) {
@@ -146,6 +163,14 @@ absl::StatusOr<uint64_t> StoredSequence(Database& db, absl::string_view stream_i
   statement.Bind(1, stream_id);
   ASSIGN_OR_RETURN(const bool row, statement.Step());
   return row ? static_cast<uint64_t>(statement.Int(0)) : 0;
+}
+
+absl::StatusOr<std::string> StreamOwner(Database& db, absl::string_view stream_id) {
+  ASSIGN_OR_RETURN(Statement statement,
+                   db.Prepare("SELECT owner FROM stream_owner WHERE stream_id=?1"));
+  statement.Bind(1, stream_id);
+  ASSIGN_OR_RETURN(const bool row, statement.Step());
+  return row ? statement.Text(0) : "";
 }
 
 absl::StatusOr<std::map<std::string, uint64_t>> CountWindows(Database& db) {

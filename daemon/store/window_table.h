@@ -22,12 +22,15 @@ inline constexpr uint64_t kMaxSequence = uint64_t{1} << 62;
 // `audit_user_bytes`: AuditRetention.
 absl::StatusOr<AppendResult> AppendWindow(Database& db, const WindowRecord& record,
                                           int64_t audit_user_bytes);
-absl::Status SkipWindow(Database& db, absl::string_view stream_id, uint64_t sequence);
+// Append and Skip: kAlreadyExists: the stream is another's.
+absl::Status SkipWindow(Database& db, const StreamKey& stream, uint64_t sequence);
 
 // Highest stored or skipped sequence; 0: none.
 absl::StatusOr<uint64_t> StoredSequence(Database& db, absl::string_view stream_id);
 // Sequences of the stream, between its first and last, that were never seen.
 absl::StatusOr<uint64_t> MissingSequences(Database& db, absl::string_view stream_id);
+// Empty: nobody's yet.
+absl::StatusOr<std::string> StreamOwner(Database& db, absl::string_view stream_id);
 // The highest row id any window ever had.
 absl::StatusOr<int64_t> LastRowId(Database& db);
 

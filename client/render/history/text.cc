@@ -73,6 +73,7 @@ std::string Heading(const ProgramHistory& history) {
     absl::StrAppend(&text, ", ", Date(profiles.front().started_unix_ns), " to ",
                     Date(profiles.back().started_unix_ns));
   std::vector<int32_t> ranks;
+  ranks.reserve(profiles.size());
   for (const HistoryProfile& profile : profiles) ranks.push_back(profile.ranks);
   const auto [least, most] = std::minmax_element(ranks.begin(), ranks.end());
   if (!ranks.empty() && *least == *most) absl::StrAppend(&text, ", ", *least, " ranks each");

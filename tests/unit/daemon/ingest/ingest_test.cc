@@ -20,10 +20,10 @@ class IngestTest : public testing::Test {
   Ingest::Ports Ports() {
     Ingest::Ports ports;
     ports.disposition = [this](const std::string&) { return disposition_; };
-    ports.skip = [this](const std::string& stream, uint64_t sequence,
+    ports.skip = [this](const StreamKey& stream, uint64_t sequence,
                         std::function<void(absl::Status)> done) {
       if (!queue_status_.ok()) return queue_status_;
-      skipped_.emplace_back(stream, sequence);
+      skipped_.emplace_back(stream.id, sequence);
       skip_done_.push_back(std::move(done));
       return absl::OkStatus();
     };
@@ -182,8 +182,8 @@ TEST_F(IngestTest, AProfileThatCannotBeReadNowIsNotUnknown) {
 TEST_F(IngestTest, ARefusalThatCannotBeRememberedComesAgainUnlessItNeverCan) {
   std::vector<absl::Status> answers;
   const auto note = [&](const absl::Status& status) { answers.push_back(status); };
-  ingest_.Refuse(WindowDrop::kInvalid, "stream", 1, note);
-  ingest_.Refuse(WindowDrop::kInvalid, "stream", 2, note);
+  ingest_.Refuse(WindowDrop::kInvalid, {"stream"}, 1, note);
+  ingest_.Refuse(WindowDrop::kInvalid, {"stream"}, 2, note);
   skip_done_[0](absl::ResourceExhaustedError("disk full"));
   skip_done_[1](absl::InvalidArgumentError("out of range"));
   EXPECT_EQ(answers[0].code(), absl::StatusCode::kResourceExhausted);

@@ -21,7 +21,7 @@ class ResultsTest : public PipelineFixture {
   }
   int64_t Store(const std::string& id, uint64_t sequence) {
     const IncomingWindow incoming = Window(id, "a", sequence);
-    return Append({id, "stream-a", sequence, "a", incoming.body})->row_id;
+    return Append({id, {"stream-a"}, sequence, "a", incoming.body})->row_id;
   }
   std::unique_ptr<Results> results_;
 };

@@ -43,14 +43,20 @@ class RogueSendersTest : public PipelineFixture {
   }
 
   // Of a node, by its certificate; or a user's own.
-  Rogue ConnectAs(const std::string& node, uint32_t uid, bool user_mode) {
+  static AgentFacts FactsOf(const std::string& node, uint32_t uid, bool user_mode) {
     AgentFacts facts;
     facts.node = node;
     facts.stream_id = "stream-" + node;
     facts.uid = uid;
     facts.user_mode = user_mode;
     if (!user_mode) facts.certificate_expiry_seconds = 4'000'000'000;
-    const auto connection = pipeline_->AgentConnected(facts, std::make_shared<NotingLink>());
+    return facts;
+  }
+  absl::StatusOr<uint64_t> Register(const AgentFacts& facts) {
+    return pipeline_->AgentConnected(facts, std::make_shared<NotingLink>());
+  }
+  Rogue ConnectAs(const std::string& node, uint32_t uid, bool user_mode) {
+    const auto connection = Register(FactsOf(node, uid, user_mode));
     EXPECT_TRUE(connection.ok()) << connection.status();
     return {node, uid, user_mode, connection.value_or(0)};
   }
@@ -137,6 +143,56 @@ class RogueSendersTest : public PipelineFixture {
   std::vector<std::string> nodes_;
   std::mt19937_64 random_;
 };
+
+// Whoever knows the name of a stream could else mark its windows as stored, or take the place of who sends them.
+TEST_F(RogueSendersTest, NobodyGoesOnWithTheStreamOfAnother) {
+  Begin();
+  const Rogue node = ConnectAs("node1", 0, false), own = ConnectAs("evil", 1001, true);
+  const std::string id = SubmitTo(1001, {"node1", "evil"});
+  const auto window = [&](const Rogue& of, const std::string& stream, uint64_t sequence) {
+    IncomingWindow incoming = PipelineFixture::Window(id, of.node, sequence);
+    incoming.window.stream_id = stream;
+    return incoming;
+  };
+  // Nobody's yet: who brings the first window has it, the other one's are not taken for seen.
+  AgentFacts copied = FactsOf("node2", 0, false);
+  copied.stream_id = "stream-node1";
+  const auto early = Register(copied);
+  ASSERT_TRUE(early.ok()) << early.status();
+  ASSERT_TRUE(Accept(node.connection, window(node, "stream-node1", 5)).ok());
+  pipeline_->RefuseWindow(*early, id, 6, absl::InvalidArgumentError("forged"),
+                          [](const absl::Status& status) {
+                            EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists) << status;
+                          });
+  ASSERT_TRUE(store_->Flush().ok());
+  EXPECT_EQ(store_->Stream("stream-node1")->last, 5u);
+  ASSERT_TRUE(Accept(own.connection, window(own, "stream-evil", 1)).ok());
+
+  const auto refused = [&](AgentFacts facts, const std::string& stream) {
+    facts.stream_id = stream;
+    const absl::Status status = Register(facts).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied) << status;
+    return std::string(status.message());
+  };
+  EXPECT_THAT(refused(copied, "stream-node1"),
+              HasSubstr("is one of node node1, not of node node2: stop the agent"));
+  EXPECT_THAT(refused(FactsOf("mine", 1002, true), "stream-evil"),
+              HasSubstr("one of user 1001, not of user 1002"));
+  refused(FactsOf("mine", 1002, true), "stream-node1");
+  refused(FactsOf("node3", 0, false), "stream-evil");
+  // The node itself, its user elsewhere, and who is trusted on perfd's own host.
+  EXPECT_TRUE(Register(FactsOf("node1", 0, false)).ok());
+  AgentFacts moved = FactsOf("elsewhere", 1001, true);
+  moved.stream_id = "stream-evil";
+  EXPECT_TRUE(Register(moved).ok());
+  AgentFacts local = FactsOf("renamed", 0, false);
+  local.stream_id = "stream-node1";
+  local.certificate_expiry_seconds.reset();
+  const auto trusted = Register(local);
+  ASSERT_TRUE(trusted.ok()) << trusted.status();
+  ASSERT_TRUE(Accept(*trusted, window(node, "stream-node1", 7)).ok());
+  EXPECT_EQ(store_->Stream("stream-node1")->owner, "node node1") << "it stays whose it was";
+}
 
 TEST_F(RogueSendersTest, NothingOfWhatTheyBringIsStoredAndTheOwnersAreTold) {
   const char* given = std::getenv("PERFD_TEST_SEED");

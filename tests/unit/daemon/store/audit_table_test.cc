@@ -41,7 +41,7 @@ class AuditTest : public StoreFixture {
   static WindowRecord Many(const std::string& profile, uint64_t sequence, const std::string& sender,
                            size_t count, size_t bytes = 8) {
     WindowRecord record = Record(profile, sequence);
-    record.stream_id = "stream of " + sender;
+    record.stream.id = "stream of " + sender;
     AuditEntry entry;
     entry.profile_id = profile;
     entry.action = "shadow";

@@ -101,6 +101,29 @@ TEST_F(StoreTest, ASkippedSequenceIsNoGapAndIsNeverUsedAgain) {
   EXPECT_EQ(Skip("stream", (uint64_t{1} << 62) + 1).code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST_F(StoreTest, AStreamIsOfWhoBringsItsFirstWindow) {
+  const std::string id = *store_->Create(Profile(1));
+  const auto append = [&](const std::string& owner, uint64_t sequence) {
+    WindowRecord record = Record(id, sequence);
+    record.stream.owner = owner;
+    return Append(std::move(record)).status();
+  };
+  EXPECT_EQ(store_->Stream("stream")->owner, "");
+  ASSERT_TRUE(append("", 1).ok()) << "of an older perfd: nobody's yet";
+  EXPECT_EQ(store_->Stream("stream")->owner, "");
+  ASSERT_TRUE(append("node a", 2).ok());
+  EXPECT_EQ(store_->Stream("stream")->owner, "node a");
+  EXPECT_EQ(append("node b", 3).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(append("node b", 2).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(Skip("stream", 4, "user 1000").code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(store_->Stream("stream")->last, 2u);
+  EXPECT_EQ(Windows(id).size(), 2u);
+  ASSERT_TRUE(append("node a", 3).ok());
+  ASSERT_TRUE(Skip("another", 1, "user 1000").ok());
+  EXPECT_EQ(store_->Stream("another")->owner, "user 1000");
+  EXPECT_TRUE(store_->healthy()) << "nobody can make the store look sick";
+}
+
 TEST_F(StoreTest, ResultsAreOfOneInstant) {
   const std::string id = *store_->Create(Profile(1));
   ASSERT_TRUE(Append(Record(id, 1)).ok());

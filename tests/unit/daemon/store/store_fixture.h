@@ -48,7 +48,7 @@ class StoreFixture : public testing::Test {
   }
 
   static WindowRecord Record(const std::string& profile, uint64_t sequence, size_t bytes = 100) {
-    return {profile, "stream", sequence, "node", std::string(bytes, 'w')};
+    return {profile, {"stream"}, sequence, "node", std::string(bytes, 'w')};
   }
 
   absl::StatusOr<AppendResult> Append(WindowRecord record) {
@@ -94,13 +94,14 @@ class StoreFixture : public testing::Test {
     return stored;
   }
 
-  absl::Status Skip(const std::string& stream, uint64_t sequence) {
+  absl::Status Skip(const std::string& stream, uint64_t sequence, const std::string& owner = "") {
     Notification ready;
     absl::Status result;
-    const absl::Status queued = store_->Skip(stream, sequence, [&](const absl::Status& status) {
-      result = status;
-      ready.Notify();
-    });
+    const absl::Status queued =
+        store_->Skip({stream, owner}, sequence, [&](const absl::Status& status) {
+          result = status;
+          ready.Notify();
+        });
     if (!queued.ok()) return queued;
     ready.WaitForNotification();
     return result;
