@@ -233,7 +233,7 @@ absl::Status CacheBuilder::BuildTimedBatch(const LoopToInject& loop, const SiteA
   TimedBatch& batch = built->timed_batch.emplace();
   ASSIGN_OR_RETURN(batch.copy, MakeBatchCopy(*loop.batch, SingleVariant(Change::kRef), target));
   for (const LoopInstruction& i : loop.batch->around.instructions)
-    batch.text.push_back({i.address, {OriginalCode(i).begin(), OriginalCode(i).end()}});
+    batch.text.push_back({i.address, {i.original().begin(), i.original().end()}});
   RETURN_IF_ERROR(RedirectExits(&batch.copy, places));
   return Write(batch.copy.address, batch.copy.bytes);
 }

@@ -224,7 +224,9 @@ void SetStep(const RawInstruction& raw, LoopInstruction* out) {
       out->step.source = RegisterNumber(visible[1].reg.value);
       return;
     case ZYDIS_MNEMONIC_LEA:
-      if (visible[1].mem.index != ZYDIS_REGISTER_NONE) return;
+      // By addresses of 32 bits the upper half of the register goes.
+      if (visible[1].mem.index != ZYDIS_REGISTER_NONE || raw.instruction.address_width != 64)
+        return;
       out->step.source = RegisterNumber(visible[1].mem.base);
       out->step.by = visible[1].mem.disp.value;
       return;

@@ -87,12 +87,20 @@ struct RegisterStep {
   int64_t by = 0;
 };
 
-struct LoopInstruction {
-  uint64_t address = 0;
-  ElfAddress listed = 0;  // for people; `text` has such addresses too
+struct InstructionBytes {
   uint8_t length = 0;
   std::array<uint8_t, 15> bytes{};
   std::vector<uint8_t> in_copies;  // what copies hold in its place; empty: the same
+
+  std::span<const uint8_t> original() const { return std::span(bytes).first(length); }
+  std::span<const uint8_t> code() const {
+    return in_copies.empty() ? original() : std::span(in_copies);
+  }
+};
+
+struct LoopInstruction : InstructionBytes {
+  uint64_t address = 0;
+  ElfAddress listed = 0;  // for people; `text` has such addresses too
   std::string text;
   std::string mnemonic;
   uint32_t traits = 0;
@@ -118,16 +126,7 @@ struct LoopInstruction {
   bool Accesses() const { return memory.has_value() && (memory->reads || memory->writes); }
   uint64_t end() const { return address + length; }
   uint64_t Listed(uint64_t run_time) const { return run_time - (address - listed.value()); }
-  // In a copy.
-  std::span<const uint8_t> code() const {
-    return in_copies.empty() ? std::span(bytes).first(length) : std::span(in_copies);
-  }
 };
-
-// What the program holds there.
-inline std::span<const uint8_t> OriginalCode(const LoopInstruction& i) {
-  return std::span(i.bytes).first(i.length);
-}
 
 }  // namespace perfd::agent
 

@@ -37,13 +37,15 @@ absl::StatusOr<LoopCode> DecodeLoop(const LoopBytes& bytes) {
   AssignGroups(&loop);
   AssignRoles(&loop);
   const std::vector<Effect> effects = Effects(loop);
-  const std::vector<RegisterSet> live = LiveBefore(loop, effects, ~RegisterSet{0});
+  loop.live.at_entry = LiveBefore(loop, effects, ~RegisterSet{0})[loop.entry];
+  // Where the loop is left right behind a call, nobody looks at the flags that it left: no caller does.
+  const std::vector<RegisterSet> inside = LiveBefore(loop, effects, ~kStatusFlags);
   for (const uint64_t back : loop.leaves.without_flags) {
-    const auto at = static_cast<size_t>(InstructionAt(loop, back));
-    if ((live[at] & kStatusFlags) != 0)
-      return Refuse(loop.instructions[at], "looks at flags that a called function leaves");
+    const int at = InstructionAt(loop, back);
+    if (at < 0 || (inside[static_cast<size_t>(at)] & kStatusFlags) == 0) continue;
+    return Refuse(loop.instructions[static_cast<size_t>(at)],
+                  "looks at flags that a called function leaves");
   }
-  loop.live.at_entry = live[loop.entry];
   return loop;
 }
 

@@ -92,7 +92,7 @@ std::vector<ExpectBytesOp> CodeOf(const LoopCode& loop) {
   uint64_t end = 0;
   for (const LoopInstruction& i : loop.instructions) {
     if (pieces.empty() || i.address != end) pieces.push_back({{i.address}, {}});
-    const std::span<const uint8_t> code = OriginalCode(i);
+    const std::span<const uint8_t> code = i.original();
     pieces.back().bytes.insert(pieces.back().bytes.end(), code.begin(), code.end());
     end = i.end();
   }

@@ -4,7 +4,7 @@
 //          behind the call: nothing is pushed, so that no return address into a copy is ever on a stack, and variants change what
 //          the leaf does like the rest. A leaf (leaf_reader.h) is called once in the loop.
 // Errors   none: other calls stay what they are; Leaves::refusals says why.
-// Source   System V ABI AMD64, 3.2.2 (a leaf that keeps RSP sees no difference); docs/adr/0038-loops-that-call.md.
+// Source   System V ABI AMD64, 3.2.2 (the red zone); docs/adr/0038-loops-that-call.md.
 #ifndef AGENT_VARIANT_FLOW_LEAF_CALLS_H_
 #define AGENT_VARIANT_FLOW_LEAF_CALLS_H_
 

@@ -3,12 +3,13 @@
 // Shape    a copy keeps the stack pointer of the loop throughout: what a function holds in its frame, or below it, lies at the same
 //          addresses, counted from there. PUSH and POP become moves; what only moves the stack pointer becomes nothing.
 // Units    bytes below the loop's stack pointer. Signals leave kRedZone bytes alone: no more can be held.
-// Errors   FailedPrecondition: it does something else with the stack pointer, or touches a return address, which copies do not write.
+// Errors   FailedPrecondition: it does something else with the stack pointer.
 // Source   System V ABI AMD64, 3.2.2 (the red zone); docs/adr/0038-loops-that-call.md.
 #ifndef AGENT_VARIANT_FLOW_LEAF_FRAME_H_
 #define AGENT_VARIANT_FLOW_LEAF_FRAME_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -24,8 +25,13 @@ inline constexpr int64_t kReturnAddressBytes = 8;
 std::optional<int64_t> Lowers(const LoopInstruction& i);
 
 // Of the instruction where the original's stack pointer is `depth` bytes below the loop's.
-absl::StatusOr<LoopInstruction> InFrame(const LoopInstruction& i, int64_t depth,
-                                        const std::vector<ReturnAddress>& returns, LoadBias bias);
+absl::StatusOr<LoopInstruction> InFrame(const LoopInstruction& i, int64_t depth, LoadBias bias);
+
+// The instructions, as InFrame gives them, by which the stack would be touched where a copy does not hold it: beyond the red zone, at a
+// return address (`return_depths`: where one is), or where code does not tell, for which addresses of the stack are followed from
+// register to register and through what is saved on it.
+std::vector<uint64_t> TouchBeyondFrame(const std::map<uint64_t, LoopInstruction>& code,
+                                       uint64_t entry, const std::vector<int64_t>& return_depths);
 
 }  // namespace perfd::agent
 

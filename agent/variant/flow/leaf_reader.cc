@@ -1,6 +1,7 @@
 #include "agent/variant/flow/leaf_reader.h"
 
 #include <algorithm>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -100,11 +101,19 @@ void Append(const std::vector<T>& from, std::vector<T>* to) {
   to->insert(to->end(), from.begin(), from.end());
 }
 
+// What the readers of one leaf, and of what it calls, have in common.
+struct Reading {
+  const LoopBytes& bytes;
+  WantedCode& wanted;
+  int left = 0;       // instructions of called functions that may still be read, in vain too
+  bool calls = true;  // functions that it calls are taken in
+  std::set<uint64_t> leave_at;  // instructions that no copy can hold, as was found out
+};
+
 class LeafReader {
  public:
-  // `left`: how many instructions may still be read, by it and those that it calls.
-  LeafReader(const LoopBytes& bytes, LeafCall call, int* left, WantedCode* wanted)
-      : bytes_(bytes), call_(std::move(call)), left_(*left), wanted_(*wanted) {}
+  LeafReader(LeafCall call, Reading* reading)
+      : bytes_(reading->bytes), call_(std::move(call)), reading_(*reading) {}
 
   absl::StatusOr<Leaf> Run() {
     RETURN_IF_ERROR(Read());
@@ -115,6 +124,9 @@ class LeafReader {
     }
     return std::move(leaf_);
   }
+
+  // After Run.
+  const std::vector<int64_t>& return_depths() const { return return_depths_; }
 
  private:
   static constexpr size_t kMostCallsDeep = 4;
@@ -132,6 +144,7 @@ class LeafReader {
 
   absl::Status Read() {
     work_.push_back({call_.entry, call_.module, OwnDepth()});
+    return_depths_ = {OwnDepth()};
     if (call_.through != nullptr) leaf_.parts.slots.push_back(*call_.through);
     while (!work_.empty()) {
       const Step step = work_.back();
@@ -143,7 +156,7 @@ class LeafReader {
       if (first) RETURN_IF_ERROR(ReadOne(step));
     }
     if (!returns_) {
-      wanted_.text.insert(wanted_.text.end(), tails_.begin(), tails_.end());
+      reading_.wanted.text.insert(reading_.wanted.text.end(), tails_.begin(), tails_.end());
       return NoLeaf(left_at_.empty() ? "it never returns" : left_at_);
     }
     std::map<uint64_t, bool> open;
@@ -158,9 +171,11 @@ class LeafReader {
   absl::Status ReadOne(const Step& step) {
     const std::span<const uint8_t> text = TextAt(bytes_, step.at);
     std::optional<LoopInstruction> i = DecodeLoopInstruction(text, step.at, bytes_.bias);
-    if (!i && !WasAsked(bytes_, step.at)) wanted_.text.push_back(step.at);
+    if (!i && !WasAsked(bytes_, step.at)) reading_.wanted.text.push_back(step.at);
     if (!i) return NoLeaf("its code is not known");
-    if (leaf_.code.size() >= kMostLeafInstructions || left_-- <= 0) return NoLeaf("it is long");
+    const bool called = call_.returns.size() > 1;
+    if (leaf_.code.size() >= kMostLeafInstructions || (called && reading_.left-- <= 0))
+      return NoLeaf("it is long");
     ForgetMark(&*i);
     if (IsReturn(*i)) {
       if (step.depth != OwnDepth()) return NoLeaf("it returns with another stack pointer");
@@ -177,12 +192,13 @@ class LeafReader {
     const std::optional<int64_t> lowers = Lowers(*i);
     const bool room =
         lowers && step.depth + *lowers >= OwnDepth() && step.depth + *lowers <= kRedZone;
-    const auto framed = InFrame(*i, step.depth, call_.returns, bytes_.bias);
+    const auto framed = InFrame(*i, step.depth, bytes_.bias);
+    const bool leave = reading_.leave_at.contains(i->address);
     if (const std::optional<uint64_t> slot = SlotOf(*i); slot && i->flow == LoopFlow::kEnd) {
       if (FollowSlot(*slot, step, i)) return;
     } else if (i->flow == LoopFlow::kCall) {
       if (TakeInCall(step, i)) return;
-    } else if (room && framed.ok() && MayStandIn(step, *framed)) {
+    } else if (!leave && room && framed.ok() && MayStandIn(step, *framed)) {
       // Flags of what moves the stack pointer: copies do not set them.
       if ((i->writes & ~framed->writes & kStatusFlags) != 0) flagless_.push_back(i->address);
       *i = *framed;
@@ -195,7 +211,7 @@ class LeafReader {
 
   bool FollowSlot(uint64_t address, const Step& step, LoopInstruction* i) {
     const ImportSlot* slot = SlotAt(bytes_, address);
-    if (slot == nullptr) wanted_.slots.push_back(address);
+    if (slot == nullptr) reading_.wanted.slots.push_back(address);
     if (slot == nullptr || slot->value == 0) return false;
     leaf_.parts.slots.push_back(*slot);
     MakeJump(slot->value, i);
@@ -207,25 +223,27 @@ class LeafReader {
   bool TakeInCall(const Step& step, LoopInstruction* i) {
     const std::optional<uint64_t> slot = i->target == 0 ? SlotOf(*i) : std::nullopt;
     const ImportSlot* through = slot ? SlotAt(bytes_, *slot) : nullptr;
-    if (slot && through == nullptr) wanted_.slots.push_back(*slot);
+    if (slot && through == nullptr) reading_.wanted.slots.push_back(*slot);
     const uint64_t entry = EntryOf(bytes_, *i).value_or(0);
     const int64_t depth = step.depth + kReturnAddressBytes;
-    const bool readable = entry != 0 && (i->branch_at == 1 || slot) && i->refusal.empty();
+    const bool readable = entry != 0 && (i->branch_at == 1 || slot) && i->refusal.empty() &&
+                          reading_.calls && reading_.left > 0;
     if (!readable || depth > kRedZone || call_.returns.size() >= kMostCallsDeep) return false;
     LeafCall call{entry, call_.returns, call_.first_exit + leaf_.parts.exits.size(), through,
                   through == nullptr ? step.module : through};
     call.returns.push_back({depth, i->end()});
-    LeafReader called(bytes_, std::move(call), &left_, &wanted_);
+    LeafReader called(std::move(call), &reading_);
     if (!called.Read().ok() || !Merge(&called)) return false;
     MakeJump(entry, i);
     work_.push_back({i->end(), step.module, step.depth});
     return true;
   }
 
-  // False: something of it is there already.
+  // False: something of it is there already, or it is long with it.
   bool Merge(LeafReader* called) {
     const auto meets = [this](const auto& place) { return places_.contains(place.first); };
     if (std::any_of(called->places_.begin(), called->places_.end(), meets)) return false;
+    if (leaf_.code.size() + called->leaf_.code.size() > kMostLeafInstructions) return false;
     for (const auto& [address, place] : called->places_)
       places_.emplace(address, Place{kElsewhere, place.far});
     leaf_.code.merge(called->leaf_.code);
@@ -234,6 +252,7 @@ class LeafReader {
     Append(called->leaf_.parts.exits, &leaf_.parts.exits);
     Append(called->leaf_.texts, &leaf_.texts);
     Append(called->flagless_, &flagless_);
+    Append(called->return_depths_, &return_depths_);
     return true;
   }
 
@@ -256,7 +275,7 @@ class LeafReader {
     leaf_.parts.exits.push_back({kExits + number, to, step.depth, call_.returns});
     const LoadBias bias = step.module == nullptr ? bytes_.bias : step.module->bias;
     const std::optional<LoopInstruction> named =
-        DecodeLoopInstruction(OriginalCode(i), i.address, bias);
+        DecodeLoopInstruction(i.original(), i.address, bias);
     std::string text = absl::StrCat("0x", absl::Hex(named->listed.value()), " `", named->text, "`",
                                     step.module == nullptr ? "" : " of ",
                                     step.module == nullptr ? "" : step.module->module);
@@ -281,7 +300,7 @@ class LeafReader {
                                        [&range](const Constant& c) { return c.range == range; });
     if (constant == all.end()) {
       // What comes behind it is looked at all the same: all that is wanted is told at once.
-      wanted_.constants.push_back(range);
+      reading_.wanted.constants.push_back(range);
       complete_ = false;
       return true;
     }
@@ -331,17 +350,32 @@ class LeafReader {
 
   const LoopBytes& bytes_;
   const LeafCall call_;
-  int& left_;
-  WantedCode& wanted_;
+  Reading& reading_;
   std::vector<Step> work_;
   std::map<uint64_t, Place> places_;  // by instruction
   std::vector<uint64_t> tails_;
   std::vector<uint64_t> flagless_;  // instructions whose flags copies do not set
   std::string left_at_;
   Leaf leaf_;
+  std::vector<int64_t> return_depths_;  // of all that is taken in
   bool returns_ = false;
   bool complete_ = true;
 };
+
+// What touches the stack beyond what copies hold is left out, until nothing does.
+absl::StatusOr<Leaf> ReadWithin(const LeafCall& call, Reading* reading) {
+  constexpr int kMostRounds = 8;
+  for (int round = 0; round < kMostRounds; ++round) {
+    LeafReader reader(call, reading);
+    absl::StatusOr<Leaf> leaf = reader.Run();
+    if (!leaf.ok()) return leaf;
+    const std::vector<uint64_t> beyond =
+        TouchBeyondFrame(leaf->code, call.entry, reader.return_depths());
+    if (beyond.empty()) return leaf;
+    reading->leave_at.insert(beyond.begin(), beyond.end());
+  }
+  return NoLeaf("where it touches the stack is not known");
+}
 
 }  // namespace
 
@@ -380,9 +414,16 @@ std::optional<uint64_t> EntryOf(const LoopBytes& bytes, const LoopInstruction& c
 }
 
 absl::StatusOr<Leaf> ReadLeaf(const LoopBytes& bytes, const LeafCall& call, WantedCode* wanted) {
-  // A function may be read in vain, from several places.
-  int left = 4 * static_cast<int>(kMostLeafInstructions);
-  return LeafReader(bytes, call, &left, wanted).Run();
+  Reading reading{.bytes = bytes,
+                  .wanted = *wanted,
+                  .left = 4 * static_cast<int>(kMostLeafInstructions),
+                  .leave_at = {}};
+  absl::StatusOr<Leaf> leaf = ReadWithin(call, &reading);
+  if (leaf.ok()) return leaf;
+  // What it calls may be what cannot be held: then it is left there.
+  reading.calls = false;
+  absl::StatusOr<Leaf> alone = ReadWithin(call, &reading);
+  return alone.ok() ? std::move(alone) : std::move(leaf);
 }
 
 }  // namespace perfd::agent

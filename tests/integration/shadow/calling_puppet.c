@@ -31,8 +31,10 @@ __asm__(
     ".text\n.balign 64\n.type leaf,@function\n"
     "leaf:\n"
     "  mulsd %xmm0,%xmm0\n"
+    "  movsd %xmm0,-120(%rsp)\n"  // the last eight bytes that a copy can hold: signals leave them alone
     "  addsd (%r8),%xmm0\n"
     "  divsd %xmm2,%xmm0\n"
+    "  addsd -120(%rsp),%xmm0\n"
     "  ret\n"
     "leaf_end:\n"
     ".size leaf,.-leaf\n"

@@ -1,6 +1,7 @@
 // Loops of a compiled library that call into others: copies with the callees' code give the same bits, also where they leave it, and
 // also its errno.
 #include <gmock/gmock.h>
+#include <gnu/libc-version.h>
 
 #include <cerrno>
 #include <cmath>
@@ -148,6 +149,11 @@ TEST_P(ImportsTest, FunctionsOfLibmAreTakenIn) {
   EXPECT_TRUE(IsTakenIn("exp")) << ReasonOf("exp");
   EXPECT_TRUE(IsTakenIn("pow")) << ReasonOf("pow");
   EXPECT_TRUE(IsTakenIn("cbrt")) << ReasonOf("cbrt");
+  // As glibc 2.36 has them.
+  if (gnu_get_libc_version() == std::string("2.36")) {
+    for (const char* name : {"sin", "cos", "erf", "hypot"})
+      EXPECT_TRUE(IsTakenIn(name)) << name << ": " << ReasonOf(name);
+  }
 }
 
 TEST_P(ImportsTest, WhatMayChangeOrHasNoPlaceInACopyStaysACall) {

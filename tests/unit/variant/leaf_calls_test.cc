@@ -121,6 +121,76 @@ TEST(LeafCallsTest, OtherFunctionsStayCalls) {
   EXPECT_THAT(CallsOf(WithLeaf("")), stays);
 }
 
+// Addresses of the stack are followed through registers: what a copy does not hold is out of reach by them too.
+TEST(LeafCallsTest, WhatCopiesDoNotHoldOfTheStackIsNotReachedThroughRegistersEither) {
+  const auto stays = testing::ElementsAre(HasSubstr("call"));
+  // push %rbp; mov %rsp, %rbp; movsd %xmm0, -8(%rbp); addsd -8(%rbp), %xmm0; pop %rbp; ret
+  EXPECT_THAT(CallsOf(WithLeaf("554889e5f20f1145f8f20f5845f85dc3")), IsEmpty());
+  // The same at -0x70(%rbp) and at -0x78(%rbp), eight bytes beyond what signals leave alone.
+  EXPECT_THAT(CallsOf(WithLeaf("554889e5f20f114590f20f5845905dc3")), IsEmpty());
+  EXPECT_THAT(CallsOf(WithLeaf("554889e5f20f114588f20f5845885dc3")), stays);
+  // lea -0x78(%rsp), %rax; movsd %xmm0, (%rax); ret, and from -0x80(%rsp)
+  EXPECT_THAT(CallsOf(WithLeaf("488d442488f20f1100c3")), IsEmpty());
+  EXPECT_THAT(CallsOf(WithLeaf("488d442480f20f1100c3")), stays);
+  // push %rbp; mov %rsp, %rbp; cvtsi2sdq 8(%rbp), %xmm0; pop %rbp; ret: the return address
+  EXPECT_THAT(CallsOf(WithLeaf("554889e5f2480f2a45085dc3")), stays);
+  // lea -16(%rsp), %rax; mov %rax, %rdx; add $8, %rdx; movsd %xmm0, (%rdx); ret, and the return address by add $16
+  EXPECT_THAT(CallsOf(WithLeaf("488d4424f04889c24883c208f20f1102c3")), IsEmpty());
+  EXPECT_THAT(CallsOf(WithLeaf("488d4424f04889c24883c210f20f1102c3")), stays);
+  // Where code does not tell the place: movsd (%rsp,%rcx,8), %xmm0; and $-16, %rax; the address is kept elsewhere, goes through xmm1.
+  EXPECT_THAT(CallsOf(WithLeaf("f20f1004ccc3")), stays);
+  EXPECT_THAT(CallsOf(WithLeaf("488d4424f04883e0f0f20f1100c3")), stays);
+  EXPECT_THAT(CallsOf(WithLeaf("488d4424f0498900c3")), stays);
+  EXPECT_THAT(CallsOf(WithLeaf("488d4424f066480f6ec8c3")), stays);
+  // Saved on the stack and taken back it is known still: lea -16(%rsp), %rax; mov %rax, -8(%rsp); xor %eax, %eax; mov -8(%rsp), %rax;
+  // movsd %xmm0, (%rax); ret; and with the return address, by lea 0(%rsp), %rax.
+  EXPECT_THAT(CallsOf(WithLeaf("488d4424f048894424f831c0488b4424f8f20f1100c3")), IsEmpty());
+  EXPECT_THAT(CallsOf(WithLeaf("488d04244889442"
+                               "4f831c0488b4424f8f20f1100c3")),
+              stays);
+  // Of two ways only one has it: test %ecx, %ecx; je 1f; lea -16(%rsp), %rdi; 1: movsd %xmm0, (%rdi); ret
+  EXPECT_THAT(CallsOf(WithLeaf("85c97405488d7c24f0f20f1107c3")), stays);
+  // lea -8(%esp), %rsp: another stack pointer
+  EXPECT_THAT(CallsOf(WithLeaf("67488d6424f867488d642408c3")), stays);
+}
+
+// test $1, %al; je b; call f; jmp e; b: call g; call *%rbx; e: dec %ecx; jne 0: when g is taken in its way is left out all the same.
+TEST(LeafCallsTest, ACallWhoseWayIsLeftOutAfterAll) {
+  const std::string bytes = absl::HexStringToBytes(
+      "a801"
+      "7407"
+      "e81f000000"
+      "eb07"
+      "e820000000"
+      "ffd3"
+      "ffc9"
+      "75ea");
+  const std::string leaf = absl::HexStringToBytes("4883ec084883c408c3");
+  LoopBytes loop = Calling(kFloats, kFloatsEnd);
+  loop.function[0].bytes.assign(bytes.begin(), bytes.end());
+  loop.body = {{loop.header, loop.header + bytes.size()}};
+  loop.called.text = {{loop.header + 0x28, {leaf.begin(), leaf.end()}},
+                      {loop.header + 0x30, {leaf.begin(), leaf.end()}}};
+  const auto code = DecodeLoop(loop);
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_THAT(code->calls, IsEmpty());
+  EXPECT_THAT(code->excluded.ranges, testing::Not(IsEmpty()));
+}
+
+// What it calls in vain does not count: a leaf with a rare way into long functions is left there, as without frames.
+TEST(LeafCallsTest, ALongFunctionOnARareWayIsAWayOut) {
+  // test %ecx, %ecx; jne 1f; ret; 1: call x; ret
+  LoopBytes loop = WithLeaf("85c97501c3e8f6000000c3");
+  const uint64_t called = loop.called.text[0].address + 10 + 0xf6;
+  std::vector<uint8_t> nops(5000, 0x90);
+  nops.push_back(0xc3);
+  loop.called.text.push_back({called, nops});
+  const auto code = DecodeLoop(loop);
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_THAT(code->calls, IsEmpty());
+  EXPECT_EQ(code->leaves.exits.size(), 1u);
+}
+
 TEST(LeafCallsTest, ALeafThatIsCalledTwiceStaysACall) {
   // call 20; call 20; inc %rax; cmp %rcx, %rax; jne 0
   LoopBytes loop = Calling(kFloats, kFloatsEnd);
