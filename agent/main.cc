@@ -24,6 +24,7 @@ pid_t StartProgram(std::vector<std::string>& program) {
   sigprocmask(SIG_SETMASK, &none, nullptr);
   signal(SIGPIPE, SIG_DFL);
   std::vector<char*> arguments;
+  arguments.reserve(program.size() + 1);
   for (std::string& argument : program) arguments.push_back(argument.data());
   arguments.push_back(nullptr);
   execvp(arguments[0], arguments.data());

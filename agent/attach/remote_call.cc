@@ -103,7 +103,7 @@ absl::Status RemoteCall::Begin() {
   });
   absl::Status reason = absl::NotFoundError("no thread");
   for (HeldThread* thread : order) {
-    const absl::Status tried = TryThread(*thread, maps);
+    absl::Status tried = TryThread(*thread, maps);
     if (tried.ok()) {
       thread_ = thread;
       return tried;

@@ -38,7 +38,8 @@ bool Same(const RankInfo& a, const RankInfo& b) {
 std::function<absl::Status(const RankInfo&)> HealByJournal(
     TracerOptions tracer, const Journal* journal,
     std::function<absl::Status(int32_t pid)> answers) {
-  return [tracer, journal, answers](const RankInfo& rank) -> absl::Status {
+  return [tracer = std::move(tracer), journal,
+          answers = std::move(answers)](const RankInfo& rank) -> absl::Status {
     RETURN_IF_ERROR(MayBeStopped(rank));
     ASSIGN_OR_RETURN(const auto started, Tracer::Start(tracer));
     InjectorOptions injector;

@@ -54,6 +54,7 @@ absl::StatusOr<std::unique_ptr<StackUnwinder>> OpenConfined(int socket,
   ASSIGN_OR_RETURN(std::vector<CodeMapping> mappings, wire::FromProto(target));
   mappings = Distinct(std::move(mappings));
   std::vector<ModuleFile> files;
+  files.reserve(mappings.size());
   for (const CodeMapping& mapping : mappings) files.push_back(FileOf(arguments.process, mapping));
   ASSIGN_OR_RETURN(auto opened, OpenModules(files));
   RETURN_IF_ERROR(Confine({.memory_bytes = arguments.memory_limit_bytes}));

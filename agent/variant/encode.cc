@@ -383,9 +383,9 @@ absl::StatusOr<Encoded> EncodeInFrame(const LoopInstruction& i, int64_t depth) {
            ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, operand.reg.value) ==
                ZYDIS_REGISTER_RSP;
   });
-  if (as_value || r.memory < 0 || operands[r.memory].mem.base != ZYDIS_REGISTER_RSP)
+  if (as_value || r.memory < 0 || r.request.operands[r.memory].mem.base != ZYDIS_REGISTER_RSP)
     return NoForm(i, "uses the stack pointer as a value");
-  operands[r.memory].mem.displacement -= depth;
+  r.request.operands[r.memory].mem.displacement -= depth;
   return Close(i, r.request);
 }
 
