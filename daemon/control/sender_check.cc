@@ -9,10 +9,6 @@ namespace {
 
 constexpr size_t kMaxShownName = 128;
 
-std::string NameOf(const Sender& sender) {
-  return sender.user_mode ? absl::StrCat("user ", sender.uid) : absl::StrCat("node ", sender.node);
-}
-
 bool HoldsItsOwnOnly(const Window& window) {
   const auto own = [&window](const auto& part) {
     return part.profile_id == window.profile_id && part.node == window.node;
@@ -49,15 +45,20 @@ absl::Status CheckSender(const Sender& sender, const Window& window,
                                                     "' was not asked for this profile"));
 }
 
-std::string OwnerOfStream(const Sender& sender) {
-  return sender.stream_owner.empty() ? NameOf(sender) : sender.stream_owner;
+std::string OwnerName(const Sender& sender) {
+  // Of a certificate the node's name is what was proved.
+  const bool of_user = sender.user_mode && !sender.certified;
+  return of_user ? absl::StrCat("user ", sender.uid) : absl::StrCat("node ", sender.node);
 }
 
-absl::Status CheckStream(const Sender& sender) {
-  const bool trusted = !sender.user_mode && !sender.certified;
-  if (trusted || OwnerOfStream(sender) == NameOf(sender)) return absl::OkStatus();
+bool MayTakeOver(const Sender& sender) {
+  return !sender.user_mode && !sender.certified;
+}
+
+absl::Status CheckStream(const Sender& sender, const std::string& owner) {
+  if (owner.empty() || MayTakeOver(sender) || owner == OwnerName(sender)) return absl::OkStatus();
   return absl::PermissionDeniedError(
-      absl::StrCat("the agent's spool is one of ", sender.stream_owner, ", not of ", NameOf(sender),
+      absl::StrCat("the agent's spool is one of ", owner, ", not of ", OwnerName(sender),
                    ": stop the agent, move its spool folder away and start it again"));
 }
 

@@ -25,8 +25,6 @@ struct Sender {
   bool user_mode = false;
   uint32_t uid = 0;
   bool certified = false;
-  std::string stream_owner =
-      {};  // whose its stream has been since its first window; empty: nobody's
 };
 
 // What a node is to a profile.
@@ -43,11 +41,13 @@ bool MaySpeakFor(const Sender& sender, const std::optional<Standing>& standing);
 absl::Status CheckSender(const Sender& sender, const Window& window,
                          const std::optional<Standing>& standing);
 
-// Whose its stream is: of one that it begins the node's, or the user's whose own agent it is.
-std::string OwnerOfStream(const Sender& sender);
-// kPermissionDenied: its stream is another's, or its spool a copy of another node's. Who is trusted on perfd's own host (a full agent
-// without a certificate) may go on with any.
-absl::Status CheckStream(const Sender& sender);
+// Whose a stream is that it begins: the node's, or the user's whose own agent it is.
+std::string OwnerName(const Sender& sender);
+// A full agent without a certificate is trusted on perfd's own host, under whatever name.
+bool MayTakeOver(const Sender& sender);
+// Of the stream with which it wants to go on, and whose it is (empty: nobody's yet). kPermissionDenied: another's, or its spool is a copy
+// of another node's.
+absl::Status CheckStream(const Sender& sender, const std::string& owner);
 
 // By whose order something was done, and who says so, is perfd's to say, not the node's.
 void NameOrigin(const Sender& sender, const std::optional<Standing>& standing, Window& window);

@@ -60,7 +60,7 @@ void Ingest::Accept(IncomingWindow incoming, std::function<void(absl::Status)> d
 
 void Ingest::AcceptAuditOnly(WindowDrop reason, const IncomingWindow& incoming,
                              std::function<void(absl::Status)> done) {
-  const StreamKey stream = incoming.stream();
+  const StreamKey stream = incoming.stream;
   const uint64_t sequence = incoming.window.sequence;
   if (incoming.window.audit.empty() || !ports_.keep_audit)
     return Refuse(reason, stream, sequence, done);

@@ -30,10 +30,8 @@ namespace perfd::daemon {
 
 struct IncomingWindow {
   Window window;
-  std::string body;               // the same, serialised: what is stored
-  std::string stream_owner = {};  // StreamKey
-
-  StreamKey stream() const { return {window.stream_id, stream_owner}; }
+  std::string body;  // the same, serialised: what is stored
+  StreamKey stream = {};
 };
 
 // What the store did with a window.

@@ -30,7 +30,6 @@ class AgentRegistry {
   struct Entry {
     uint64_t connection = 0;  // 0: not connected
     AgentFacts facts;
-    std::string stream_owner;  // as it was when it connected; empty: nobody's yet
     std::shared_ptr<AgentLink> link;  // shared with the stream, which may outlive the entry
     NodeStatus status;
     int64_t heard_ns = 0;  // monotonic: its last sign of life

@@ -197,7 +197,7 @@ Ingest::Ports Pipeline::IngestPorts() {
                         std::function<void(absl::StatusOr<Appended>)> done) {
     const Window& window = incoming.window;
     return store_.Append(
-        {window.profile_id, incoming.stream(), window.sequence, window.node, incoming.body,
+        {window.profile_id, incoming.stream, window.sequence, window.node, incoming.body,
          window.audit, clock_.UnixNs()},
         [done = std::move(done)](const absl::StatusOr<AppendResult>& result) {
           if (!result.ok()) return done(result.status());
@@ -211,7 +211,7 @@ Ingest::Ports Pipeline::IngestPorts() {
   ports.keep_audit = [this](const IncomingWindow& incoming,
                             std::function<void(absl::Status)> done) {
     const Window& window = incoming.window;
-    return store_.StoreAudit({window.profile_id, incoming.stream(), window.sequence, window.node,
+    return store_.StoreAudit({window.profile_id, incoming.stream, window.sequence, window.node,
                               "", window.audit, clock_.UnixNs()},
                              std::move(done));
   };

@@ -13,13 +13,13 @@ namespace {
 
 constexpr size_t kMaxShownName = 128;
 
-Sender SenderOf(const AgentFacts& facts, const std::string& stream_owner) {
-  return {facts.node,
-          facts.stream_id,
-          facts.user_mode,
-          facts.uid,
-          facts.certificate_expiry_seconds.has_value(),
-          stream_owner};
+Sender SenderOf(const AgentFacts& facts) {
+  return {facts.node, facts.stream_id, facts.user_mode, facts.uid,
+          facts.certificate_expiry_seconds.has_value()};
+}
+
+StreamKey KeyOf(const Sender& sender) {
+  return {sender.stream_id, OwnerName(sender), MayTakeOver(sender)};
 }
 
 }  // namespace
@@ -31,7 +31,7 @@ absl::StatusOr<uint64_t> Pipeline::AgentConnected(AgentFacts facts,
         "the daemon's store cannot write (disk full?): keep the windows and try again");
   }
   ASSIGN_OR_RETURN(const StreamState stream, store_.Stream(facts.stream_id));
-  RETURN_IF_ERROR(CheckStream(SenderOf(facts, stream.owner)));
+  RETURN_IF_ERROR(CheckStream(SenderOf(facts), stream.owner));
   facts.stored_sequence = stream.last;
   facts.stream_missing = stream.missing;
   MutexLock lock(&mutex_);
@@ -40,7 +40,6 @@ absl::StatusOr<uint64_t> Pipeline::AgentConnected(AgentFacts facts,
   ASSIGN_OR_RETURN(const uint64_t connection, registry_.Connect(facts, link, now));
   link->Welcome(facts.stored_sequence);
   if (AgentRegistry::Entry* entry = registry_.Find(connection); entry != nullptr) {
-    entry->stream_owner = stream.owner;
     facts.clock = entry->clock.Best(now.job_ns);
     AskClock(*entry);
   }
@@ -115,7 +114,7 @@ std::optional<Sender> Pipeline::FindSender(uint64_t connection) {
   MutexLock lock(&mutex_);
   const AgentRegistry::Entry* entry = registry_.Find(connection);
   if (entry == nullptr) return std::nullopt;
-  return SenderOf(entry->facts, entry->stream_owner);
+  return SenderOf(entry->facts);
 }
 
 absl::StatusOr<std::optional<Standing>> Pipeline::StandingOf(const std::string& profile_id,
@@ -164,7 +163,7 @@ void Pipeline::AcceptWindow(uint64_t connection, IncomingWindow window,
   const absl::Status refused = Check(*sender, window.window, *standing);
   if (refused.ok()) {
     NameOrigin(*sender, *standing, window.window);
-    window.stream_owner = OwnerOfStream(*sender);
+    window.stream = KeyOf(*sender);
     return ingest_.Accept(std::move(window), std::move(done));
   }
   RefuseWindow(connection, window.window.profile_id, window.window.sequence, refused,
@@ -196,7 +195,7 @@ void Pipeline::RefuseWindow(uint64_t connection, const std::string& profile_id, 
                                   ": it may only speak for its own user's profiles")};
   }
   LogRefusal(*sender, window, why);
-  ingest_.Refuse(reason, {sender->stream_id, OwnerOfStream(*sender)}, sequence,
+  ingest_.Refuse(reason, KeyOf(*sender), sequence,
                  [this, window = std::move(window), done = std::move(done)](absl::Status status) {
                    if (status.ok()) PostRefused(window);
                    done(std::move(status));

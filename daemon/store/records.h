@@ -18,7 +18,8 @@ namespace perfd::daemon {
 // A stream of windows is its owner's: nobody else can mark its sequences as seen.
 struct StreamKey {
   std::string id;
-  std::string owner = {};  // as perfd found out, not as the agent says; empty: not known
+  std::string owner = {};   // as perfd found out, not as the agent says; empty: not known
+  bool takes_over = false;  // whoever had it
 };
 
 struct WindowRecord {

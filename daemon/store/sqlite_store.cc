@@ -170,6 +170,7 @@ absl::Status SqliteStore::StoreAudit(WindowRecord record, std::function<void(abs
   // Shared by the two callbacks of one write.
   auto trims = std::make_shared<std::vector<AuditTrim>>();
   return queue_.Push({.run = [this, shared, trims](Database& db) -> absl::Status {
+                        RETURN_IF_ERROR(CheckOwner(db, shared->stream));
                         ASSIGN_OR_RETURN(*trims,
                                          InsertAudit(db, *shared, options_.audit_user_bytes));
                         return absl::OkStatus();

@@ -87,16 +87,14 @@ absl::StatusOr<int64_t> InsertWindow(Database& db, const WindowRecord& record, i
   return db.LastInsertId();
 }
 
-// Who brings the first of a stream's windows owns it; nobody else's are taken.
+// Who brings the first of a stream's windows that is stored owns it.
 absl::Status Own(Database& db, const StreamKey& stream) {
   if (stream.owner.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::string owner, StreamOwner(db, stream.id));
   if (owner == stream.owner) return absl::OkStatus();
-  if (!owner.empty())
-    return absl::AlreadyExistsError(
-        absl::StrCat("the stream is of ", owner, ", not of ", stream.owner));
-  ASSIGN_OR_RETURN(Statement statement,
-                   db.Prepare("INSERT INTO stream_owner(stream_id, owner) VALUES(?1, ?2)"));
+  ASSIGN_OR_RETURN(
+      Statement statement,
+      db.Prepare("INSERT OR REPLACE INTO stream_owner(stream_id, owner) VALUES(?1, ?2)"));
   statement.Bind(1, stream.id);
   statement.Bind(2, stream.owner);
   return statement.Run();
@@ -118,7 +116,7 @@ absl::StatusOr<AppendResult> AppendWindow(Database& db, const WindowRecord& reco
                                           int64_t audit_user_bytes) {
   ASSIGN_OR_RETURN(const int64_t profile, ParseProfileId(record.profile_id));
   RETURN_IF_ERROR(CheckIdentity(record.stream.id, record.sequence));
-  RETURN_IF_ERROR(Own(db, record.stream));
+  RETURN_IF_ERROR(CheckOwner(db, record.stream));
   const auto sequence = static_cast<int64_t>(record.sequence);
   ASSIGN_OR_RETURN(const Neighbours near, FindNeighbours(db, record.stream.id, sequence));
   AppendResult result;
@@ -127,6 +125,7 @@ absl::StatusOr<AppendResult> AppendWindow(Database& db, const WindowRecord& reco
     ASSIGN_OR_RETURN(result.row_id, InsertWindow(db, record, profile));
     ASSIGN_OR_RETURN(result.trimmed, InsertAudit(db, record, audit_user_bytes));
     RETURN_IF_ERROR(AddSequence(db, record.stream.id, sequence, near));
+    RETURN_IF_ERROR(Own(db, record.stream));
   }
   ASSIGN_OR_RETURN(result.stream_missing, MissingSequences(db, record.stream.id));
   return result;
@@ -134,10 +133,18 @@ absl::StatusOr<AppendResult> AppendWindow(Database& db, const WindowRecord& reco
 
 absl::Status SkipWindow(Database& db, const StreamKey& stream, uint64_t sequence) {
   RETURN_IF_ERROR(CheckIdentity(stream.id, sequence));
-  RETURN_IF_ERROR(Own(db, stream));
+  RETURN_IF_ERROR(CheckOwner(db, stream));
   const auto number = static_cast<int64_t>(sequence);
   ASSIGN_OR_RETURN(const Neighbours near, FindNeighbours(db, stream.id, number));
   return Contains(near, number) ? absl::OkStatus() : AddSequence(db, stream.id, number, near);
+}
+
+absl::Status CheckOwner(Database& db, const StreamKey& stream) {
+  if (stream.owner.empty() || stream.takes_over) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string owner, StreamOwner(db, stream.id));
+  if (owner.empty() || owner == stream.owner) return absl::OkStatus();
+  return absl::AlreadyExistsError(
+      absl::StrCat("the stream is of ", owner, ", not of ", stream.owner));
 }
 
 absl::StatusOr<uint64_t> MissingSequences(Database& db, absl::string_view stream_id) {

@@ -22,7 +22,8 @@ inline constexpr uint64_t kMaxSequence = uint64_t{1} << 62;
 // `audit_user_bytes`: AuditRetention.
 absl::StatusOr<AppendResult> AppendWindow(Database& db, const WindowRecord& record,
                                           int64_t audit_user_bytes);
-// Append and Skip: kAlreadyExists: the stream is another's.
+// kAlreadyExists: the stream is another's. Append and Skip ask it.
+absl::Status CheckOwner(Database& db, const StreamKey& stream);
 absl::Status SkipWindow(Database& db, const StreamKey& stream, uint64_t sequence);
 
 // Highest stored or skipped sequence; 0: none.

@@ -6,6 +6,8 @@
 #include <span>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agent/variant/decode.h"
 #include "agent/variant/encode.h"
@@ -34,6 +36,7 @@ bool OnlyMovesStackPointer(const LoopInstruction& i) {
 // bytes that code does not tell.
 using Origin = std::optional<int64_t>;
 constexpr int64_t kSomewhere = INT64_MIN;
+constexpr size_t kMostSaved = 32;  // addresses that are kept on the stack at a time
 
 Origin Joined(const Origin& a, const Origin& b) {
   return a == b ? a : Origin(kSomewhere);
@@ -81,25 +84,30 @@ std::optional<int> SecondRegister(const LoopInstruction& i) {
   const bool with_register =
       (opcode < 0x40 && (opcode & 7) < 4) || (opcode >= 0x84 && opcode <= 0x89);
   if (!with_register) return std::nullopt;
-  return ((code[at + 1] >> 3) & 7) | ((rex & 4) != 0 ? 8 : 0);
+  const int number = (code[at + 1] >> 3) & 7;
+  const bool high_byte = (opcode & 1) == 0 && rex == 0 && number >= 4;  // AH, CH, DH, BH
+  return high_byte ? number - 4 : number | ((rex & 4) != 0 ? 8 : 0);
 }
 
 class StackWalk {
  public:
   StackWalk(const std::map<uint64_t, LoopInstruction>& code,
-            const std::vector<int64_t>& return_depths)
-      : code_(code), return_depths_(return_depths) {}
+            const std::map<uint64_t, std::vector<int64_t>>& returns)
+      : code_(code), returns_(returns) {}
 
   std::vector<uint64_t> Run(uint64_t entry) {
     StackState start;
     start.registers[kStackPointer] = 0;
     Reach(entry, start);
     while (!work_.empty()) {
-      const uint64_t at = work_.back();
-      work_.pop_back();
+      const uint64_t at = *work_.begin();
+      work_.erase(work_.begin());
       const LoopInstruction& i = code_.at(at);
       StackState state = before_.at(at);
-      if (!Holds(i, state)) beyond_.insert(at);
+      if (beyond_.contains(at) || !Holds(i, state)) {
+        beyond_.insert(at);
+        continue;
+      }
       Step(i, &state);
       if (i.flow == LoopFlow::kBranch || i.flow == LoopFlow::kJump) Reach(i.target, state);
       if (i.flow == LoopFlow::kPlain || i.flow == LoopFlow::kBranch) Reach(i.end(), state);
@@ -114,7 +122,7 @@ class StackWalk {
     const StackState joined = first ? state : Joined(before->second, state);
     if (!first && joined == before->second) return;
     before->second = joined;
-    work_.push_back(at);
+    work_.insert(at);
   }
 
   static Origin OriginOf(int reg, const StackState& state) {
@@ -129,7 +137,9 @@ class StackWalk {
     const bool indexed = m.index != kNoRegister;
     const Origin index = m.vector_index ? Origin() : OriginOf(m.index, state);
     if (!base && !index) return std::nullopt;
-    if (indexed || base == kSomewhere) return kSomewhere;
+    // A bit of a register's number may lie anywhere. Source: Intel SDM vol. 2, BT.
+    const bool by_bit = absl::StartsWith(i.mnemonic, "bt");
+    if (indexed || by_bit || base == kSomewhere) return kSomewhere;
     return *base + m.displacement;
   }
 
@@ -151,11 +161,11 @@ class StackWalk {
            i.destination >= 0 && i.destination < kVectorRegisters;
   }
 
-  bool IsHeld(int64_t low, int64_t high) const {
+  bool IsHeld(uint64_t at, int64_t low, int64_t high) const {
     const auto meets = [low, high](int64_t depth) {
       return low < kReturnAddressBytes - depth && -depth < high;
     };
-    return low >= -kRedZone && std::none_of(return_depths_.begin(), return_depths_.end(), meets);
+    return low >= -kRedZone && absl::c_none_of(returns_.at(at), meets);
   }
 
   bool Holds(const LoopInstruction& i, const StackState& state) const {
@@ -164,12 +174,13 @@ class StackWalk {
     if (implicit || place == kSomewhere) return false;
     const bool on_stack = place.has_value();
     const int64_t low = place.value_or(0);
-    if (on_stack && !IsHeld(low, low + i.memory->bytes)) return false;
+    if (on_stack && !IsHeld(i.address, low, low + i.memory->bytes)) return false;
     // An address of the stack that is kept elsewhere, or in a vector register, is lost sight of.
     const RegisterSet values = ValuesOfStack(i, state);
-    const bool kept = i.Accesses() && i.memory->writes;
-    if (values != 0 && kept && !(SavesWord(i) && on_stack)) return false;
-    if (values != 0 && (i.writes & (kAllVector | Bit(kOtherState))) != 0) return false;
+    const bool kept = (i.Accesses() && i.memory->writes) || i.Is(kStringOp);
+    const bool known = SavesWord(i) && on_stack && state.saved.size() < kMostSaved;
+    if (values != 0 && kept && !known) return false;
+    if (values != 0 && (i.writes & ~(kAllGeneral | kStatusFlags)) != 0) return false;
     // So is what is made of a part of such an address, or of one in memory.
     return !on_stack || !i.memory->reads || RestoresWord(i) || !Meets(low, i.memory->bytes, state);
   }
@@ -204,23 +215,33 @@ class StackWalk {
       if (source && !i.Accesses()) made = *source == kSomewhere ? kSomewhere : *source + i.step.by;
       if (on_stack && RestoresWord(i) && Meets(low, kWord, old))
         made = old.saved.contains(low) ? old.saved.at(low) : kSomewhere;
+      // Its own address may be among what it computes on.
+      const bool itself = i.Accesses() && (i.address_reads & Bit(i.destination)) != 0 &&
+                          OriginOf(i.destination, old).has_value();
+      if (itself && !absl::StartsWith(i.mnemonic, "mov")) made = kSomewhere;
     }
     if (on_stack && i.memory->writes) Save(i, low, old, state);
   }
 
   static void Save(const LoopInstruction& i, int64_t low, const StackState& old,
                    StackState* state) {
-    std::erase_if(state->saved, [&](const auto& word) {
+    const auto meets = [&](const auto& word) {
       return word.first < low + i.memory->bytes && low < word.first + kWord;
-    });
+    };
+    if (i.Is(kMaskedMemory)) {
+      for (auto& word : state->saved)
+        if (meets(word)) word.second = kSomewhere;
+    } else {
+      std::erase_if(state->saved, meets);
+    }
     const std::optional<int> kept = SavesWord(i) ? SecondRegister(i) : std::nullopt;
     if (kept && OriginOf(*kept, old)) state->saved[low] = *OriginOf(*kept, old);
   }
 
   const std::map<uint64_t, LoopInstruction>& code_;
-  const std::vector<int64_t>& return_depths_;
+  const std::map<uint64_t, std::vector<int64_t>>& returns_;
   std::map<uint64_t, StackState> before_;
-  std::vector<uint64_t> work_;
+  std::set<uint64_t> work_;
   std::set<uint64_t> beyond_;
 };
 
@@ -254,8 +275,9 @@ absl::StatusOr<LoopInstruction> InFrame(const LoopInstruction& i, int64_t depth,
 }
 
 std::vector<uint64_t> TouchBeyondFrame(const std::map<uint64_t, LoopInstruction>& code,
-                                       uint64_t entry, const std::vector<int64_t>& return_depths) {
-  return StackWalk(code, return_depths).Run(entry);
+                                       uint64_t entry,
+                                       const std::map<uint64_t, std::vector<int64_t>>& returns) {
+  return StackWalk(code, returns).Run(entry);
 }
 
 }  // namespace perfd::agent

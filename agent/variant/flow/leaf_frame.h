@@ -28,10 +28,12 @@ std::optional<int64_t> Lowers(const LoopInstruction& i);
 absl::StatusOr<LoopInstruction> InFrame(const LoopInstruction& i, int64_t depth, LoadBias bias);
 
 // The instructions, as InFrame gives them, by which the stack would be touched where a copy does not hold it: beyond the red zone, at a
-// return address (`return_depths`: where one is), or where code does not tell, for which addresses of the stack are followed from
-// register to register and through what is saved on it.
+// return address (`returns`: of each instruction, how deep those lie that are there in the original), or where code does not tell, for
+// which addresses of the stack are followed from register to register and through what is saved on it. What comes behind one of them
+// is not looked at.
 std::vector<uint64_t> TouchBeyondFrame(const std::map<uint64_t, LoopInstruction>& code,
-                                       uint64_t entry, const std::vector<int64_t>& return_depths);
+                                       uint64_t entry,
+                                       const std::map<uint64_t, std::vector<int64_t>>& returns);
 
 }  // namespace perfd::agent
 

@@ -101,6 +101,9 @@ void Append(const std::vector<T>& from, std::vector<T>* to) {
   to->insert(to->end(), from.begin(), from.end());
 }
 
+// Of functions that a leaf calls, also of those that turn out to be no leaves.
+constexpr int kMostCalledInstructions = 4 * static_cast<int>(kMostLeafInstructions);
+
 // What the readers of one leaf, and of what it calls, have in common.
 struct Reading {
   const LoopBytes& bytes;
@@ -125,8 +128,12 @@ class LeafReader {
     return std::move(leaf_);
   }
 
-  // After Run.
-  const std::vector<int64_t>& return_depths() const { return return_depths_; }
+  // After Run: of each instruction, how deep the return addresses lie that are there in the original.
+  std::map<uint64_t, std::vector<int64_t>> Returns() const {
+    std::map<uint64_t, std::vector<int64_t>> returns;
+    for (const auto& [address, place] : places_) returns[address] = place.returns;
+    return returns;
+  }
 
  private:
   static constexpr size_t kMostCallsDeep = 4;
@@ -140,16 +147,18 @@ class LeafReader {
   struct Place {
     int64_t depth = 0;
     bool far = false;  // of another module than the loop
+    std::vector<int64_t> returns = {};
   };
 
   absl::Status Read() {
     work_.push_back({call_.entry, call_.module, OwnDepth()});
-    return_depths_ = {OwnDepth()};
+    std::vector<int64_t> returns;
+    for (const ReturnAddress& address : call_.returns) returns.push_back(address.depth);
     if (call_.through != nullptr) leaf_.parts.slots.push_back(*call_.through);
     while (!work_.empty()) {
       const Step step = work_.back();
       work_.pop_back();
-      const Place here{step.depth, step.module != nullptr};
+      const Place here{step.depth, step.module != nullptr, returns};
       const auto [place, first] = places_.try_emplace(step.at, here);
       if (!first && place->second.depth != here.depth)
         return NoLeaf("its stack pointer is not known");
@@ -229,6 +238,7 @@ class LeafReader {
     const bool readable = entry != 0 && (i->branch_at == 1 || slot) && i->refusal.empty() &&
                           reading_.calls && reading_.left > 0;
     if (!readable || depth > kRedZone || call_.returns.size() >= kMostCallsDeep) return false;
+    if (places_.contains(entry)) return false;  // called twice
     LeafCall call{entry, call_.returns, call_.first_exit + leaf_.parts.exits.size(), through,
                   through == nullptr ? step.module : through};
     call.returns.push_back({depth, i->end()});
@@ -245,14 +255,13 @@ class LeafReader {
     if (std::any_of(called->places_.begin(), called->places_.end(), meets)) return false;
     if (leaf_.code.size() + called->leaf_.code.size() > kMostLeafInstructions) return false;
     for (const auto& [address, place] : called->places_)
-      places_.emplace(address, Place{kElsewhere, place.far});
+      places_.emplace(address, Place{kElsewhere, place.far, place.returns});
     leaf_.code.merge(called->leaf_.code);
     Append(called->leaf_.parts.slots, &leaf_.parts.slots);
     Append(called->leaf_.parts.constants, &leaf_.parts.constants);
     Append(called->leaf_.parts.exits, &leaf_.parts.exits);
     Append(called->leaf_.texts, &leaf_.texts);
     Append(called->flagless_, &flagless_);
-    Append(called->return_depths_, &return_depths_);
     return true;
   }
 
@@ -357,7 +366,6 @@ class LeafReader {
   std::vector<uint64_t> flagless_;  // instructions whose flags copies do not set
   std::string left_at_;
   Leaf leaf_;
-  std::vector<int64_t> return_depths_;  // of all that is taken in
   bool returns_ = false;
   bool complete_ = true;
 };
@@ -365,12 +373,13 @@ class LeafReader {
 // What touches the stack beyond what copies hold is left out, until nothing does.
 absl::StatusOr<Leaf> ReadWithin(const LeafCall& call, Reading* reading) {
   constexpr int kMostRounds = 8;
+  reading->leave_at.clear();
   for (int round = 0; round < kMostRounds; ++round) {
+    reading->left = kMostCalledInstructions;
     LeafReader reader(call, reading);
     absl::StatusOr<Leaf> leaf = reader.Run();
     if (!leaf.ok()) return leaf;
-    const std::vector<uint64_t> beyond =
-        TouchBeyondFrame(leaf->code, call.entry, reader.return_depths());
+    const std::vector<uint64_t> beyond = TouchBeyondFrame(leaf->code, call.entry, reader.Returns());
     if (beyond.empty()) return leaf;
     reading->leave_at.insert(beyond.begin(), beyond.end());
   }
@@ -414,10 +423,7 @@ std::optional<uint64_t> EntryOf(const LoopBytes& bytes, const LoopInstruction& c
 }
 
 absl::StatusOr<Leaf> ReadLeaf(const LoopBytes& bytes, const LeafCall& call, WantedCode* wanted) {
-  Reading reading{.bytes = bytes,
-                  .wanted = *wanted,
-                  .left = 4 * static_cast<int>(kMostLeafInstructions),
-                  .leave_at = {}};
+  Reading reading{.bytes = bytes, .wanted = *wanted, .leave_at = {}};
   absl::StatusOr<Leaf> leaf = ReadWithin(call, &reading);
   if (leaf.ok()) return leaf;
   // What it calls may be what cannot be held: then it is left there.

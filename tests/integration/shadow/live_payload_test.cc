@@ -71,7 +71,9 @@ TEST_F(LivePayloadTest, ThreadsTakeTurns) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(injector_.region().live_next, 500u);
+  // Who had begun when the last one was written ends his, too.
+  EXPECT_GE(injector_.region().live_next, 500u);
+  EXPECT_LE(injector_.region().live_next, 502u);
   uint64_t last = 0;
   for (uint32_t i = 0; i < 500; ++i) {
     const LiveRecord& record = injector_.live(i);

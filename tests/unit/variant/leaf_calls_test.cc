@@ -150,6 +150,17 @@ TEST(LeafCallsTest, WhatCopiesDoNotHoldOfTheStackIsNotReachedThroughRegistersEit
               stays);
   // Of two ways only one has it: test %ecx, %ecx; je 1f; lea -16(%rsp), %rdi; 1: movsd %xmm0, (%rdi); ret
   EXPECT_THAT(CallsOf(WithLeaf("85c97405488d7c24f0f20f1107c3")), stays);
+  // A bit anywhere: bts %rsi, -16(%rsp). Through a mask register: mov %rsp, %rax; kmovq %rax, %k1; kmovq %k1, %rcx; mov (%rcx), %rax.
+  // lea -16(%rsp), %rax; stosq. imul 64(%rax), %rax, with rax = -128(%rsp), kept elsewhere.
+  EXPECT_THAT(CallsOf(WithLeaf("480fab7424f0c3")), stays);
+  EXPECT_THAT(CallsOf(WithLeaf("4889e0c4e1fb92c8c4e1fb93c9488b01c3")), stays);
+  EXPECT_THAT(CallsOf(WithLeaf("488d4424f048abc3")), stays);
+  EXPECT_THAT(CallsOf(WithLeaf("488d442488480faf4040488901c3")), stays);
+  // mov %ah, -8(%rsp) keeps no address.
+  EXPECT_THAT(CallsOf(WithLeaf("886424f8c3")), IsEmpty());
+  // A rare way that indexes the stack and comes back is a way out, what follows it is not: test %ecx, %ecx; jne 1f;
+  // 0: movsd (%rsi), %xmm0; ret; 1: lea -16(%rsp), %rsi; movsd (%rsp,%rcx,8), %xmm1; jmp 0b
+  EXPECT_THAT(CallsOf(WithLeaf("85c97505f20f1006c3488d7424f0f20f100cccebef")), IsEmpty());
   // lea -8(%esp), %rsp: another stack pointer
   EXPECT_THAT(CallsOf(WithLeaf("67488d6424f867488d642408c3")), stays);
 }

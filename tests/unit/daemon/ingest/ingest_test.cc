@@ -52,7 +52,7 @@ class IngestTest : public testing::Test {
   std::optional<absl::Status>& Accept(uint64_t sequence, size_t bytes = 10) {
     IncomingWindow incoming;
     incoming.body.resize(bytes);
-    incoming.window.stream_id = "stream";
+    incoming.window.stream_id = incoming.stream.id = "stream";
     incoming.window.profile_id = "p-000001";
     incoming.window.sequence = sequence;
     incoming.window.locations.resize(1);

@@ -191,7 +191,12 @@ TEST_F(RogueSendersTest, NobodyGoesOnWithTheStreamOfAnother) {
   const auto trusted = Register(local);
   ASSERT_TRUE(trusted.ok()) << trusted.status();
   ASSERT_TRUE(Accept(*trusted, window(node, "stream-node1", 7)).ok());
-  EXPECT_EQ(store_->Stream("stream-node1")->owner, "node node1") << "it stays whose it was";
+  EXPECT_EQ(store_->Stream("stream-node1")->owner, "node renamed");
+  // A certificate proves a node, whatever the agent says of itself.
+  AgentFacts disguised = FactsOf("node2", 0, true);
+  disguised.certificate_expiry_seconds = 4'000'000'000;
+  disguised.stream_id = "stream-renamed";
+  refused(disguised, "stream-node1");
 }
 
 TEST_F(RogueSendersTest, NothingOfWhatTheyBringIsStoredAndTheOwnersAreTold) {

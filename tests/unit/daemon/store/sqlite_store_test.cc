@@ -120,7 +120,11 @@ TEST_F(StoreTest, AStreamIsOfWhoBringsItsFirstWindow) {
   EXPECT_EQ(Windows(id).size(), 2u);
   ASSERT_TRUE(append("node a", 3).ok());
   ASSERT_TRUE(Skip("another", 1, "user 1000").ok());
-  EXPECT_EQ(store_->Stream("another")->owner, "user 1000");
+  EXPECT_EQ(store_->Stream("another")->owner, "") << "what is refused claims nothing";
+  WindowRecord renamed = Record(id, 5);
+  renamed.stream = {"stream", "node new", true};
+  ASSERT_TRUE(Append(std::move(renamed)).ok());
+  EXPECT_EQ(store_->Stream("stream")->owner, "node new");
   EXPECT_TRUE(store_->healthy()) << "nobody can make the store look sick";
 }
 
