@@ -154,9 +154,8 @@ std::string FaultText(const ShadowReading& r) {
 }
 
 std::string CallText(const ShadowReading& r) {
-  const std::string text = r.early_end.trapped
-                               ? TextOf(*r.early_end.trapped)
-                               : absl::StrCat("makes system call ", r.child.trap.call);
+  std::string text = r.early_end.trapped ? TextOf(*r.early_end.trapped)
+                                         : absl::StrCat("makes system call ", r.child.trap.call);
   if (r.site.last_outcome != kOutcomeLocked) return text;
   return absl::StrCat("waits for what a thread outside the shadow holds, at 0x",
                       absl::Hex(r.child.trap.argument), ": ", text);
