@@ -363,19 +363,18 @@ absl::StatusOr<Encoded> EncodeLea(const LoopInstruction& i, int number) {
 
 absl::StatusOr<Encoded> EncodeInFrame(const LoopInstruction& i, int64_t depth) {
   const bool push = i.mnemonic == "push";
-  ZydisEncoderOperand place{};
-  place.type = ZYDIS_OPERAND_TYPE_MEMORY;
-  place.mem.base = ZYDIS_REGISTER_RSP;
-  place.mem.displacement = -depth - (push ? 8 : 0);
-  place.mem.size = 8;
-  if (push || i.mnemonic == "pop") {
-    const ZydisEncoderOperand reg = RegisterOperand(GeneralRegister(i.destination, 8));
-    const auto operands = push ? std::pair(place, reg) : std::pair(reg, place);
-    return Close(i, Fresh(ZYDIS_MNEMONIC_MOV, {operands.first, operands.second}));
+  const bool copy = i.mnemonic == "mov" && i.step.source == kStackPointer;
+  if (push || copy || i.mnemonic == "pop") {
+    constexpr int kWord = 8;
+    ZydisEncoderOperand place{};
+    place.type = ZYDIS_OPERAND_TYPE_MEMORY;
+    place.mem.base = ZYDIS_REGISTER_RSP;
+    place.mem.displacement = -depth - (push ? kWord : 0);
+    place.mem.size = kWord;
+    const ZydisEncoderOperand reg = RegisterOperand(GeneralRegister(i.destination, kWord));
+    if (push) return Close(i, Fresh(ZYDIS_MNEMONIC_MOV, {place, reg}));
+    return Close(i, Fresh(copy ? ZYDIS_MNEMONIC_LEA : ZYDIS_MNEMONIC_MOV, {reg, place}));
   }
-  if (i.mnemonic == "mov" && i.step.source == kStackPointer && i.destination != kStackPointer)
-    return Close(
-        i, Fresh(ZYDIS_MNEMONIC_LEA, {RegisterOperand(GeneralRegister(i.destination, 8)), place}));
   ASSIGN_OR_RETURN(Request r, Open(i));
   const auto operands = std::span(r.request.operands).first(r.request.operand_count);
   const bool as_value = std::any_of(operands.begin(), operands.end(), [](const auto& operand) {

@@ -14,7 +14,6 @@
 
 namespace perfd::daemon {
 
-// One window as it arrived; (stream_id, sequence) is its identity for ever.
 // A stream of windows is its owner's: nobody else can mark its sequences as seen.
 struct StreamKey {
   std::string id;
@@ -22,6 +21,7 @@ struct StreamKey {
   bool takes_over = false;  // whoever had it
 };
 
+// One window as it arrived; stream and sequence are its identity for ever.
 struct WindowRecord {
   std::string profile_id;
   StreamKey stream;
@@ -57,7 +57,7 @@ struct AppendResult {
 struct StreamState {
   uint64_t last = 0;     // highest sequence stored or skipped; 0: none
   uint64_t missing = 0;  // sequences before it that were never seen
-  std::string owner;     // who brought the first of them; empty: nobody yet
+  std::string owner;     // who brought its first stored window, or took it over; empty: nobody yet
 };
 
 // What the store has of a profile's measurements. An error of a visitor ends the reading.

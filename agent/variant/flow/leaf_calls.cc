@@ -42,21 +42,6 @@ LeafCall CallAt(const LoopBytes& bytes, const LoopInstruction& i) {
   return {EntryOf(bytes, i).value_or(0), {back}, 0, through, through};
 }
 
-template <typename T>
-void Append(const std::vector<T>& from, std::vector<T>* to) {
-  to->insert(to->end(), from.begin(), from.end());
-}
-
-void Append(const Leaf& leaf, LoopCode* loop) {
-  Append(leaf.parts.ranges, &loop->leaves.ranges);
-  Append(leaf.parts.far, &loop->leaves.far);
-  Append(leaf.parts.slots, &loop->leaves.slots);
-  Append(leaf.parts.constants, &loop->leaves.constants);
-  Append(leaf.parts.exits, &loop->leaves.exits);
-  Append(leaf.parts.without_flags, &loop->leaves.without_flags);
-  for (const std::string& text : leaf.texts) NameExcludedPath(text, loop);
-}
-
 absl::Status TakeIn(const LoopBytes& bytes, uint64_t address, LoopCode* loop) {
   const auto at = static_cast<size_t>(InstructionAt(*loop, address));
   LeafCall call = CallAt(bytes, loop->instructions[at]);
@@ -76,7 +61,8 @@ absl::Status TakeIn(const LoopBytes& bytes, uint64_t address, LoopCode* loop) {
   std::sort(
       loop->instructions.begin(), loop->instructions.end(),
       [](const LoopInstruction& a, const LoopInstruction& b) { return a.address < b.address; });
-  Append(*leaf, loop);
+  Append(leaf->parts, &loop->leaves);
+  for (const std::string& text : leaf->texts) NameExcludedPath(text, loop);
   return absl::OkStatus();
 }
 

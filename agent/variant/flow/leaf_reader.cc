@@ -97,7 +97,7 @@ void AddRange(const LoopInstruction& i, std::vector<CodeRange>* ranges) {
 }
 
 template <typename T>
-void Append(const std::vector<T>& from, std::vector<T>* to) {
+void AppendAll(const std::vector<T>& from, std::vector<T>* to) {
   to->insert(to->end(), from.begin(), from.end());
 }
 
@@ -257,11 +257,9 @@ class LeafReader {
     for (const auto& [address, place] : called->places_)
       places_.emplace(address, Place{kElsewhere, place.far, place.returns});
     leaf_.code.merge(called->leaf_.code);
-    Append(called->leaf_.parts.slots, &leaf_.parts.slots);
-    Append(called->leaf_.parts.constants, &leaf_.parts.constants);
-    Append(called->leaf_.parts.exits, &leaf_.parts.exits);
-    Append(called->leaf_.texts, &leaf_.texts);
-    Append(called->flagless_, &flagless_);
+    Append(called->leaf_.parts, &leaf_.parts);
+    AppendAll(called->leaf_.texts, &leaf_.texts);
+    AppendAll(called->flagless_, &flagless_);
     return true;
   }
 
@@ -387,6 +385,16 @@ absl::StatusOr<Leaf> ReadWithin(const LeafCall& call, Reading* reading) {
 }
 
 }  // namespace
+
+void Append(const Leaves& parts, Leaves* to) {
+  AppendAll(parts.ranges, &to->ranges);
+  AppendAll(parts.far, &to->far);
+  AppendAll(parts.slots, &to->slots);
+  AppendAll(parts.constants, &to->constants);
+  AppendAll(parts.exits, &to->exits);
+  AppendAll(parts.without_flags, &to->without_flags);
+  AppendAll(parts.refusals, &to->refusals);
+}
 
 void MakeJump(uint64_t target, LoopInstruction* i) {
   i->flow = LoopFlow::kJump;

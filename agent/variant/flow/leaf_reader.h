@@ -43,6 +43,9 @@ struct LeafCall {
   const ImportSlot* module = nullptr;   // that led to the code's module; null: it is the loop's
 };
 
+// The parts of one more leaf.
+void Append(const Leaves& parts, Leaves* to);
+
 absl::StatusOr<Leaf> ReadLeaf(const LoopBytes& bytes, const LeafCall& call, WantedCode* wanted);
 
 // An instruction that only moves control.
