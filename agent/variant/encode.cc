@@ -217,6 +217,7 @@ void MakeTemporal(const LoopInstruction& i, ZydisEncoderRequest* request) {
 
 int Numbered(ZydisRegister reg) {
   const ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+  // NOLINTNEXTLINE(bugprone-signed-char-misuse): -1 where it has none
   const int id = ZydisRegisterGetId(whole);
   switch (ZydisRegisterGetClass(whole)) {
     case ZYDIS_REGCLASS_GPR64:

@@ -59,6 +59,7 @@ struct CarriedUse {
   int number = 0;
   uint32_t header = 0;  // of that loop
 
+  // NOLINTNEXTLINE(modernize-use-nullptr): the check takes the operator for one of pointers
   auto operator<=>(const CarriedUse&) const = default;
 };
 std::vector<CarriedUse> CarriedUses(const LoopCode& loop, std::span<const Effect> effects);
