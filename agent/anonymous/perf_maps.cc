@@ -1,8 +1,5 @@
 #include "agent/anonymous/perf_maps.h"
 
-#include <time.h>
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -10,18 +7,6 @@
 
 namespace perfd::agent {
 namespace {
-
-// When a process began, ns since 1970. Source: proc(5), /proc/PID/stat field 22: ticks of CLOCK_BOOTTIME.
-int64_t BeganAt(const Clock& clock, uint64_t start_ticks) {
-  timespec boot{};
-  ::clock_gettime(CLOCK_BOOTTIME, &boot);
-  const int64_t boot_ns = boot.tv_sec * kNsPerSecond + boot.tv_nsec;
-  const int64_t tick_ns = kNsPerSecond / ::sysconf(_SC_CLK_TCK);
-  return clock.UnixNs() - boot_ns + static_cast<int64_t>(start_ticks) * tick_ns;
-}
-
-// Ticks and the times of files are coarse.
-constexpr int64_t kBlurNs = 20 * kNsPerMs;
 
 int64_t Lacking(const PerfMap& map, const std::vector<RuntimeAddress>& addresses) {
   return std::count_if(addresses.begin(), addresses.end(),
@@ -63,7 +48,7 @@ absl::StatusOr<std::string> ReadPerfMap(const ProcFs& procfs, const Clock& clock
   ASSIGN_OR_RETURN(const uint64_t start_ticks, procfs.StartTicks(process.pid));
   if (start_ticks != process.start_ticks)
     return absl::NotFoundError(absl::StrCat("process ", process.pid, " has ended"));
-  if (file.modified_ns + kBlurNs < BeganAt(clock, start_ticks))
+  if (file.modified_ns + kBeganBlurNs < BeganAtUnixNs(clock, start_ticks))
     return absl::FailedPreconditionError(
         absl::StrCat(path, ": older than the process: it is of an earlier one"));
   return std::move(file.contents);

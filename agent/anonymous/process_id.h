@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "core/base/clock.h"
+
 namespace perfd::agent {
 
 struct ProcessId {
@@ -18,6 +20,11 @@ struct ProcessId {
     return H::combine(std::move(h), p.pid, p.start_ticks, p.image);
   }
 };
+
+// When a process began, ns since 1970 by `clock`: to a tick, 10 ms as a rule.
+int64_t BeganAtUnixNs(const Clock& clock, uint64_t start_ticks);
+// Of times so read and those of files, which are coarse, too.
+inline constexpr int64_t kBeganBlurNs = 20 * kNsPerMs;
 
 }  // namespace perfd::agent
 

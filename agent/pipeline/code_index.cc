@@ -61,12 +61,16 @@ bool ProcessIsAlive(int32_t pid) {
   return ::kill(pid, 0) == 0 || errno != ESRCH;
 }
 
-// The process through which it was opened holds the file: no other one can have its inode, and an executable cannot be written to.
-// An open reader does not: once the program has ended, another one may be copied over it. Of programs that come and go at a great
-// rate each would be looked at anew: for a moment nothing is.
+// The process through which it was opened holds the inode: no other file can have it. An open reader does not: once the program
+// has ended, another one may be copied over it. A library may be written over under a process that lives: what began, or was
+// executed, after the reading may have mapped something else. Of programs that come and go at a great rate each would be looked at
+// anew: for a moment nothing is.
 bool CodeIndex::Trusts(const Source& source, const RawModule& module) const {
-  return source.known && (source.pid == module.pid || is_alive_(source.pid) ||
-                          clock_.MonotonicNs() - source.opened_ns < kTrustNs);
+  if (!source.known) return false;
+  if (source.through == module.process) return true;
+  if (clock_.MonotonicNs() - source.opened_ns < kTrustNs) return true;
+  return is_alive_(source.through.pid) && module.process.image == 0 &&
+         BeganAtUnixNs(clock_, module.process.start_ticks) + kBeganBlurNs < source.opened_unix_ns;
 }
 
 ModuleCode& CodeIndex::Code(Source& source, std::string key, std::string id) {
@@ -112,7 +116,8 @@ void CodeIndex::Adopt(const RawModule& module, Source& source, std::unique_ptr<C
   if (known != code_.end() && known->second->facts.lines_unread && !facts.lines_unread)
     code_.erase(known);
   source.known = true;
-  source.pid = module.pid;
+  source.through = module.process;
+  source.opened_unix_ns = clock_.UnixNs();
   source.reader_used_ns = source.opened_ns = clock_.MonotonicNs();
   ModuleCode& code = Code(source, key, CodeId(module, facts));
   code.facts = facts;

@@ -117,8 +117,9 @@ class CodeIndex {
     std::string code_key;                        // in code_; empty: never tried
     bool known = false;                          // code_key was learnt from a reader
     ModuleDetail detail = ModuleDetail::kNames;  // wanted by anyone so far
-    int32_t pid = 0;                             // the process through which it was
+    ProcessId through;                           // the process through which it was
     int64_t opened_ns = 0;
+    int64_t opened_unix_ns = 0;
     int64_t last_used_ns = 0;
     int64_t reader_used_ns = 0;
     int64_t retry_at_ns = 0;     // after a failure

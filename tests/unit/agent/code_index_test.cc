@@ -41,7 +41,12 @@ class CodeIndexTest : public testing::Test {
             [this](const RawModule& module, ModuleDetail detail) { return Open(module, detail); },
             clock_, [this](int32_t pid) { return pid == alive_; }) {
     module_.key.path = "/app";
-    module_.pid = 7;
+    Run(7);
+  }
+  // Another process has the module mapped from now on.
+  void Run(int32_t pid, uint64_t start_ticks = 0) {
+    module_.pid = pid;
+    module_.process = {pid, start_ticks, 0};
   }
   absl::StatusOr<std::unique_ptr<CodeSource>> Open(const RawModule& module, ModuleDetail detail) {
     ++opens_;
@@ -150,7 +155,7 @@ TEST_F(CodeIndexTest, TheFilesIdentityIsTrustedOnlyWhileSomebodyHoldsIt) {
   clock_.now_ns += 2 * kNsPerSecond;
   index_.CloseIdleReaders(30 * kNsPerSecond);
   ASSERT_EQ(index_.reader_count(), 0u);
-  module_.pid = 8;
+  Run(8);
   index_.Learn(module_, {0x100}, absl::Seconds(1));
   EXPECT_EQ(opens_, 1) << "7 still runs";
   alive_ = 8;
@@ -310,7 +315,7 @@ TEST_F(CodeIndexTest, AFileThatWasBuiltAnewIsAnotherOne) {
                                     FileVersion{1, 9, 3001, 5}, FileVersion{7, 9, 3001, 5}}) {
       file_ = next;
       name_ = absl::StrCat("new", next.modified_ns, next.bytes, next.inode, next.device);
-      ++module_.pid;  // what ran before has ended
+      Run(module_.pid + 1);  // what ran before has ended
       alive_ = module_.pid;
       clock_.now_ns += CodeIndex::kTrustNs;
       EXPECT_NAMED(name_);
@@ -324,7 +329,7 @@ TEST_F(CodeIndexTest, AStrippedTwinSaysNothingAboutTheOther) {
   EXPECT_NAMED("sub_400100");
   has_symbols_ = true;
   name_ = "Alpha";
-  ++module_.pid;
+  Run(module_.pid + 1);
   alive_ = module_.pid;
   clock_.now_ns += CodeIndex::kTrustNs;
   EXPECT_NAMED("Alpha");
@@ -332,12 +337,36 @@ TEST_F(CodeIndexTest, AStrippedTwinSaysNothingAboutTheOther) {
 
 TEST_F(CodeIndexTest, ProgramsThatComeAndGoAreNotLookedAtEachTime) {
   for (int i = 0; i < 50; ++i) {
-    alive_ = ++module_.pid;
+    Run(module_.pid + 1);
+    alive_ = module_.pid;
     clock_.now_ns += CodeIndex::kTrustNs / 10;
     index_.Learn(module_, {0x100}, absl::Seconds(1));
   }
   EXPECT_GE(opens_, 4);
   EXPECT_LE(opens_, 6);
+}
+
+TEST_F(CodeIndexTest, ALibraryWrittenOverUnderALivingProcessIsAnotherOneForWhatBeginsLater) {
+  name_ = "old";
+  EXPECT_NAMED("old");
+  clock_.now_ns += CodeIndex::kTrustNs;
+  name_ = "new";
+  file_.modified_ns += 1;
+  Run(8);  // as old as the first one, which lives
+  EXPECT_NAMED("old");
+  EXPECT_EQ(opens_, 1) << "a job's ranks are not looked at one by one";
+  module_.process.image = 1;  // it has executed another program since
+  EXPECT_NAMED("new");
+  EXPECT_EQ(opens_, 2);
+  EXPECT_NAMED("new");
+  EXPECT_EQ(opens_, 2) << "through this process it is known now";
+
+  clock_.now_ns += CodeIndex::kTrustNs;
+  alive_ = 8;
+  name_ = "newest";
+  file_.modified_ns += 1;
+  Run(9, uint64_t{1} << 35);  // begins later than anything
+  EXPECT_NAMED("newest");
 }
 
 TEST_F(CodeIndexTest, WithoutBuildIdACodeIsNamedByItsContents) {
