@@ -39,8 +39,9 @@ int Doctor(const AgentOptions& options) {
                 check.ok         ? "ok"
                 : check.optional ? "optional"
                                  : "MISSING",
-                check.name.c_str(), check.found.c_str());
-    if (!check.ok && !check.fix.empty()) std::printf("%8s fix: %s\n", "", check.fix.c_str());
+                check.name.c_str(), OneLine(check.found).c_str());
+    if (!check.ok && !check.fix.empty())
+      std::printf("%8s fix: %s\n", "", OneLine(check.fix).c_str());
     ok &= check.ok || check.optional;
   }
   return ok ? 0 : 1;

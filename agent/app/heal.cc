@@ -22,7 +22,7 @@ int Heal(const AgentOptions& options, const HealFlags& flags) {
   if (!journal.ok() && !none) {
     // A rank that is named is healed by what is in the rank itself.
     std::fprintf(stderr, "perf-agent heal: no journal is believed: %s\n",
-                 std::string(journal.status().message()).c_str());
+                 OneLine(journal.status().message()).c_str());
     code = 1;
   }
   std::vector<std::string> damaged;
@@ -33,12 +33,12 @@ int Heal(const AgentOptions& options, const HealFlags& flags) {
     std::fprintf(stderr,
                  "perf-agent heal: %s; it restores its ranks itself, at once when %s exists; to "
                  "heal in its place, end it first\n",
-                 std::string(lock.status().message()).c_str(), options.disable_file.c_str());
+                 OneLine(lock.status().message()).c_str(), options.disable_file.c_str());
     return 1;
   }
   auto tracer = Tracer::Start({.program = NodeAgent::TracerBinary(options), .arguments = {}});
   if (!tracer.ok()) {
-    std::fprintf(stderr, "perf-agent heal: %s\n", std::string(tracer.status().message()).c_str());
+    std::fprintf(stderr, "perf-agent heal: %s\n", OneLine(tracer.status().message()).c_str());
     return 1;
   }
   InjectorOptions injector;
@@ -51,10 +51,9 @@ int Heal(const AgentOptions& options, const HealFlags& flags) {
     std::printf("no journal in %s: nothing was injected\n", directory.c_str());
   for (const HealReport& report : reports) {
     if (report.status.ok()) {
-      std::printf("pid %d: %s\n", report.pid, report.done.c_str());
+      std::printf("pid %d: %s\n", report.pid, OneLine(report.done).c_str());
     } else {
-      std::fprintf(stderr, "pid %d: %s\n", report.pid,
-                   std::string(report.status.message()).c_str());
+      std::fprintf(stderr, "pid %d: %s\n", report.pid, OneLine(report.status.message()).c_str());
       code = 1;
     }
   }

@@ -33,6 +33,19 @@ constexpr rlim_t kWantedDescriptors = 65536;  // every thread of the largest nod
 constexpr int kWantedMajor = 5;  // 5.12 copies pinned pages inside fork (design: refuse beforehand)
 constexpr int kWantedMinor = 12;
 
+// Nothing to mend: whoever wonders why a program is refused finds it here. The rule is ProcessRights'.
+void TellOfKeptPrograms(const CheckScope& scope) {
+  scope.Add(
+      {.name = "programs kept from their users",
+       .ok = true,
+       .optional = true,
+       .found = absl::StrCat("setuid and setgid, with file capabilities, with "
+                             "prctl(PR_SET_DUMPABLE, 0), run but not readable: ",
+                             scope.options.user_mode
+                                 ? "not profiled in user mode"
+                                 : "profiled for administrators only, not for who runs them")});
+}
+
 struct CapabilityRule {
   int number;
   const char* name;
@@ -197,6 +210,7 @@ void CheckRights(const CheckScope& scope) {
              .fix = "systemctl restart perf-agent  # its unit gives it: deploy/systemd"});
   CheckYama(scope);
   CheckDescriptors(scope);
+  TellOfKeptPrograms(scope);
 }
 
 void CheckKernel(const CheckScope& scope) {

@@ -79,7 +79,24 @@ bool IsControl(absl::string_view character) {
   return byte(0) == 0xc2 && byte(1) < 0xa0;
 }
 
-// What others wrote may be in it: a line is one line, moves no cursor, and is not longer than people read.
+absl::StatusOr<UniqueFd> OpenLog(const std::string& path) {
+  // Never waits for the reader of a pipe, never follows a link that someone else put there.
+  const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  UniqueFd file(::open(path.c_str(), flags, kLogMode));
+  if (!file.valid()) {
+    const int error = errno;
+    const std::string why = absl::StrCat("cannot log to ", path, ": ", std::strerror(error));
+    if (error == ELOOP || error == ENXIO) return absl::InvalidArgumentError(why);
+    return error == ENOENT ? absl::NotFoundError(why) : absl::PermissionDeniedError(why);
+  }
+  struct stat facts {};
+  if (::fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode))
+    return absl::InvalidArgumentError(absl::StrCat("cannot log to ", path, ": not a regular file"));
+  return file;
+}
+
+}  // namespace
+
 std::string OneLine(absl::string_view text) {
   std::string line;
   size_t done = 0;
@@ -98,24 +115,6 @@ std::string OneLine(absl::string_view text) {
   if (done < text.size()) absl::StrAppend(&line, "... (", text.size() - done, " bytes more)");
   return line;
 }
-
-absl::StatusOr<UniqueFd> OpenLog(const std::string& path) {
-  // Never waits for the reader of a pipe, never follows a link that someone else put there.
-  const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-  UniqueFd file(::open(path.c_str(), flags, kLogMode));
-  if (!file.valid()) {
-    const int error = errno;
-    const std::string why = absl::StrCat("cannot log to ", path, ": ", std::strerror(error));
-    if (error == ELOOP || error == ENXIO) return absl::InvalidArgumentError(why);
-    return error == ENOENT ? absl::NotFoundError(why) : absl::PermissionDeniedError(why);
-  }
-  struct stat facts {};
-  if (::fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode))
-    return absl::InvalidArgumentError(absl::StrCat("cannot log to ", path, ": not a regular file"));
-  return file;
-}
-
-}  // namespace
 
 void InitLog(absl::string_view program, LogLevel lowest) {
   auto logger =

@@ -26,6 +26,10 @@ absl::Status ParseLogLevel(absl::string_view text, LogLevel* level);
 
 void LogLine(LogLevel level, const std::string& line);
 
+// What others wrote may be in it: a line is one line, moves no cursor, and is not longer than people read. As the log shows it, for what
+// a program prints.
+std::string OneLine(absl::string_view text);
+
 template <typename... Args>
 void LogDebug(fmt::format_string<Args...> format, Args&&... args) {
   LogLine(LogLevel::kDebug, fmt::format(format, std::forward<Args>(args)...));

@@ -124,6 +124,10 @@ Decisions ProfileSession::Update(const std::string& name, const SessionUpdate& u
     // It missed the end, or was never asked.
     out.push_back(StopNode{name, status_.id, "the profile does not go on"});
   }
+  if (node == nullptr && !final())
+    AddNotice({Notice::Severity::kWarning, absl::StatusCode::kPermissionDenied, name, 0,
+               absl::StrCat("what node ", name,
+                            " said of this profile was not believed: it was not asked for it")});
   if (node == nullptr || outcome_.has_value() || final()) return out;
   node->Apply(update);
   for (Notice notice : update.notices) {

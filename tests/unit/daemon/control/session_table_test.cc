@@ -109,6 +109,26 @@ TEST_F(ControlTest, ARefusedRequestTakesNoPlace) {
   EXPECT_EQ(table_.size(), 1u);
 }
 
+TEST_F(ControlTest, WhatANodeSaysThatWasNotAskedIsNotBelievedAndTheOwnerIsTold) {
+  Connect("a");
+  const std::string id = Submit();
+  SessionUpdate rogue{
+      .profile_id = id,
+      .phase = Phase::kSampling,
+      .ranks = 99,
+      .threads = 99,
+      .notices = {{Notice::Severity::kWarning, absl::StatusCode::kOk, "a", 0, "lie"}},
+      .last_sequence = 0,
+      .first_sample = true};
+  Record(table_.Update("rogue", rogue, now()));
+  Record(table_.Update("rogue", rogue, now()));
+  EXPECT_EQ(State(id), ProfileState::kDiscovering);
+  const ProfileStatus status = *table_.Status(id, now());
+  ASSERT_EQ(status.notices.size(), 1u) << "once, and not in the rogue's words";
+  EXPECT_EQ(status.notices[0].node, "rogue");
+  EXPECT_EQ(status.notices[0].code, absl::StatusCode::kPermissionDenied);
+}
+
 TEST_F(ControlTest, WholeLife) {
   Connect("a");
   const std::string id = Submit();
