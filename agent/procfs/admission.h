@@ -38,9 +38,13 @@ struct Admission {
   bool operator==(const Admission&) const = default;
 };
 
-// kMainThread: for those who look often; a rank may have hundreds of threads, and the file system of its program may hang: which
-// file is executed is not asked, either.
-enum class ThreadScope : uint8_t { kAllThreads, kMainThread };
+// Those who look often take one without the executable: the file system of a rank's program may hang. A rank may have hundreds of
+// threads.
+enum class ThreadScope : uint8_t {
+  kAllThreads,
+  kAllThreadsOnly,  // without the executable
+  kMainThread,      // ... too
+};
 absl::StatusOr<Admission> ReadAdmission(const ProcFs& procfs, int32_t pid,
                                         ThreadScope scope = ThreadScope::kAllThreads);
 

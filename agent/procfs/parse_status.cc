@@ -52,6 +52,7 @@ bool ParseField(absl::string_view key, const Fields& fields, ProcessStatus* stat
   if (key == "Seccomp") return Number(fields, 0, &status->seccomp_mode);
   if (key == "VmRSS") return Kilobytes(fields, &status->memory.resident_bytes);
   if (key == "VmSize") return Kilobytes(fields, &status->memory.address_space_bytes);
+  if (key == "VmPeak") return Kilobytes(fields, &status->memory.most_address_space_bytes);
   if (key == "VmData") return Kilobytes(fields, &status->memory.data_bytes);
   if (key == "VmLck") return Kilobytes(fields, &status->memory.locked_bytes);
   if (key == "CapPrm") {

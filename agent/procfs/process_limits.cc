@@ -67,12 +67,17 @@ absl::StatusOr<ProcessLimits> ReadProcessLimits(const ProcFs& procfs, int32_t pi
                    ReadWholeFile(absl::StrCat(procfs.root(), "/", pid, "/limits"), kLimitsBytes));
   ASSIGN_OR_RETURN(const ProcessStatus status, procfs.Status(pid));
   ProcessLimits limits;
-  limits.address_space = {SoftLimit(text, "Max address space"), status.memory.address_space_bytes};
-  limits.data = {SoftLimit(text, "Max data size"), status.memory.data_bytes};
+  // What it took and gave back it takes again; of which kind that was nothing tells.
+  const uint64_t given_back =
+      status.memory.most_address_space_bytes -
+      std::min(status.memory.most_address_space_bytes, status.memory.address_space_bytes);
+  limits.address_space = {SoftLimit(text, "Max address space"),
+                          status.memory.address_space_bytes + given_back};
+  limits.data = {SoftLimit(text, "Max data size"), status.memory.data_bytes + given_back};
   const bool locks_at_will = (status.capabilities.effective >> CAP_IPC_LOCK & 1) != 0;
   limits.locks = status.memory.locked_bytes > 0;
   if (!locks_at_will)
-    limits.locked = {SoftLimit(text, "Max locked memory"), status.memory.locked_bytes};
+    limits.locked = {SoftLimit(text, "Max locked memory"), status.memory.locked_bytes + given_back};
   limits.cpu_limit_s = SoftLimit(text, "Max cpu time");
   if (limits.cpu_limit_s != kNoLimit) {
     ASSIGN_OR_RETURN(const uint64_t used_ns, procfs.CpuNs(pid, 0));

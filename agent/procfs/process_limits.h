@@ -3,7 +3,7 @@
 // Shape    ReadProcessLimits reads; CheckRoom and CheckCpuTime decide (pure). CheckMappingRoom does both.
 // Units    bytes; seconds of CPU time.
 // Errors   ReadProcessLimits: kNotFound (gone). Check...: kFailedPrecondition, names the limit, what is left, what is wanted.
-// Rules    nobody knows what the process will ask for next: wanted is room for us and a reserve for it.
+// Rules    nobody knows what the process will ask for next: wanted is room for us, for the most that it ever had, and a reserve.
 // Source   getrlimit(2) RLIMIT_AS, RLIMIT_DATA, RLIMIT_MEMLOCK, RLIMIT_CPU, RLIMIT_RTTIME; proc(5) limits, status; mm/mmap.c may_expand_vm, mlock_future_check, sysctl_max_map_count.
 #ifndef AGENT_PROCFS_PROCESS_LIMITS_H_
 #define AGENT_PROCFS_PROCESS_LIMITS_H_
@@ -25,7 +25,7 @@ inline constexpr uint64_t kLeastCpuSeconds = 60;
 
 struct LimitedMemory {
   uint64_t limit = kNoLimit;
-  uint64_t used = 0;
+  uint64_t used = 0;  // at its largest, as far as that is known
 };
 
 struct ProcessLimits {

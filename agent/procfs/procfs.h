@@ -54,7 +54,8 @@ struct ThreadSchedule {
 
 struct MemoryUse {
   uint64_t resident_bytes = 0;
-  uint64_t address_space_bytes = 0;  // VmSize
+  uint64_t address_space_bytes = 0;       // VmSize
+  uint64_t most_address_space_bytes = 0;  // VmPeak
   uint64_t data_bytes = 0;
   uint64_t locked_bytes = 0;
 };

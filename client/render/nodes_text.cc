@@ -66,6 +66,7 @@ constexpr CheckFix kFixes[] = {
     {"kernel version", "apt-get install linux-image-amd64  # 5.12 or later, then reboot"},
     {"cgroup for perf", "mount -t cgroup2 cgroup2 /sys/fs/cgroup"},
     {"transparent huge pages", "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"},
+    {"programs kept from their users", "let an administrator profile them"},
     {"seccomp filters", "boot a kernel with CONFIG_SECCOMP_FILTER=y"},
     {"perf-agent-reader", kReinstall},
     {"perf-agent-tracer", kReinstall},

@@ -14,6 +14,7 @@ namespace {
 
 constexpr size_t kMaxPast = 4096;
 constexpr int64_t kMapsShare = 500;
+constexpr size_t kThreadsALook = 64;  // some 15 us each
 
 // Nobody knows when it ended since it was last seen alive.
 void CountLastLife(ProcessUse& use, int64_t read_ns) {
@@ -173,7 +174,11 @@ bool TrackedRanks::Compare(TrackedProcess& process, const absl::StatusOr<Admissi
 
 // What cannot be read for another reason than its end (want of descriptors) still lives.
 bool TrackedRanks::HasEnded(TrackedProcess& process) {
-  const auto now = ReadAdmission(procfs_, process.info.pid, ThreadScope::kMainThread);
+  // A thread can change its rights alone. Of many threads all are looked at every few seconds.
+  const auto turns = static_cast<int64_t>(process.use.threads.size() / kThreadsALook + 1);
+  const bool all = (read_ns_ / kNsPerSecond + process.info.pid) % turns == 0;
+  const auto now = ReadAdmission(procfs_, process.info.pid,
+                                 all ? ThreadScope::kAllThreadsOnly : ThreadScope::kMainThread);
   return Compare(process, now);
 }
 

@@ -122,8 +122,14 @@ void GuardedFiles::Retain(Helper helper) {
   KillHelper(helper.pid, kKilledEndMs);
 }
 
-absl::StatusOr<std::string> GuardedFiles::Ask(const Helper& helper, const SlowRead& read) const {
-  const int64_t deadline_ns = DeadlineAfter(patience_.read);
+absl::Duration GuardedFiles::PatienceNow() {
+  MutexLock lock(&mutex_);
+  return silences_.size() < kMostOfUser ? patience_.read
+                                        : std::min(patience_.read, patience_.further);
+}
+
+absl::StatusOr<std::string> GuardedFiles::Ask(const Helper& helper, const SlowRead& read) {
+  const int64_t deadline_ns = DeadlineAfter(PatienceNow());
   RETURN_IF_ERROR(SendFrame(helper.socket.get(), EncodeRead(read), deadline_ns));
   return ReceiveFrame(helper.socket.get(), deadline_ns);
 }

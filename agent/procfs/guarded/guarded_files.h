@@ -5,8 +5,9 @@
 // Units    bounds below.
 // Errors   as SlowFiles; kUnavailable: it does not answer, or did not a moment ago, or kMostOfUser others of its user do not, or
 //          no helper can be started.
-// Bounds   a user's processes that hang cost a reader kMostOfUser times kPatience in kForget at most, and leave as many helpers
-//          that no signal ends (a file system that hangs for good); these count until they have ended.
+// Bounds   a user's processes that hang cost a reader kMostOfUser times Patience::read in kForget at most, those of further users
+//          Patience::further each, and leave as many helpers that no signal ends (a file system that hangs for good); these count
+//          until they have ended.
 // Threads  thread-safe.
 #ifndef AGENT_PROCFS_GUARDED_GUARDED_FILES_H_
 #define AGENT_PROCFS_GUARDED_GUARDED_FILES_H_
@@ -36,6 +37,8 @@ class GuardedFiles final : public SlowFiles {
   static constexpr absl::Duration kForget = absl::Seconds(10);
   struct Patience {
     absl::Duration read = absl::Milliseconds(500);
+    absl::Duration further =
+        absl::Milliseconds(100);              // once kMostOfUser do not answer, whoever has them
     absl::Duration start = absl::Seconds(5);  // of a helper, on a busy node
   };
   using StartServer = std::function<absl::StatusOr<pid_t>(int socket)>;
@@ -62,7 +65,8 @@ class GuardedFiles final : public SlowFiles {
   absl::StatusOr<Helper> StartHelperInTime() const;
   absl::StatusOr<Helper> TakeHelper(bool* is_new);
   void Retain(Helper helper);
-  absl::StatusOr<std::string> Ask(const Helper& helper, const SlowRead& read) const;
+  absl::Duration PatienceNow();
+  absl::StatusOr<std::string> Ask(const Helper& helper, const SlowRead& read);
   uint32_t OwnerOf(int32_t pid) const;
 
   const StartServer start_;

@@ -78,6 +78,24 @@ TEST_F(TrackedRanksTest, TellsOnceOfAnEnd) {
   EXPECT_EQ(ranks_.infos().size(), 1u);
 }
 
+TEST_F(TrackedRanksTest, AThreadThatAloneBecomesSomeoneElseEndsTheRank) {
+  ASSERT_TRUE(PutAndAdd(5).ok());
+  const auto thread = [&](uint32_t uid) {
+    const std::string ids = absl::StrCat(uid, "\t", uid, "\t", uid, "\t", uid, "\n");
+    proc_.Write("5/task/6/status", absl::StrCat("Name:\tt\nState:\tR (x)\nTgid:\t5\nUid:\t", ids,
+                                                "Gid:\t100\t100\t100\t100\n"));
+  };
+  thread(kAlice);
+  Refresh();
+  EXPECT_NE(ranks_.Find(5), nullptr);
+  thread(kBob);
+  Refresh();
+  EXPECT_EQ(ranks_.Find(5), nullptr);
+  ASSERT_EQ(changed_.size(), 1u);
+  EXPECT_THAT(std::string(ChangedOwnerError(*changed_[0]).message()),
+              HasSubstr("threads run with different rights"));
+}
+
 TEST_F(TrackedRanksTest, AProcessThatBecameSomeoneElsesIsHiddenAndToldOnce) {
   ASSERT_TRUE(PutAndAdd(5).ok());
   ASSERT_TRUE(PutAndAdd(6, 1).ok());

@@ -45,6 +45,23 @@ TEST(ProcessLimitsTest, OnlyWhatIsLockedCountsAgainstTheLimitOfLockedMemory) {
   EXPECT_EQ(read("VmLck:\t64 kB\nCapEff:\t4000\n").locked.limit, kNoLimit);
 }
 
+TEST(ProcessLimitsTest, WhatItGaveBackItMayTakeAgain) {
+  FakeProc proc;
+  proc.AddProcess({.pid = 7});
+  proc.Write("7/limits", kText);
+  const auto read = [&](const char* peak) {
+    proc.Write("7/status", std::string("State:\tR (x)\nTgid:\t7\n") + peak +
+                               "VmSize:\t102400 kB\nVmData:\t10240 kB\nVmLck:\t1024 kB\n");
+    return *ReadProcessLimits(ProcFs(proc.root()), 7);
+  };
+  EXPECT_EQ(read("").address_space.used, 100 * kMb);
+  EXPECT_EQ(read("VmPeak:\t1 kB\n").address_space.used, 100 * kMb) << "nonsense takes nothing off";
+  const ProcessLimits limits = read("VmPeak:\t153600 kB\n");
+  EXPECT_EQ(limits.address_space.used, 150 * kMb);
+  EXPECT_EQ(limits.data.used, 60 * kMb);
+  EXPECT_EQ(limits.locked.used, 51 * kMb);
+}
+
 TEST(ProcessLimitsTest, RoomIsForUsAndForWhatTheProgramAsksNext) {
   const auto check = [](uint64_t left, uint64_t bytes) {
     ProcessLimits limits;
