@@ -58,12 +58,18 @@ absl::StatusOr<IdentityOptions> AccessRules::AtStart(const PerfdFlags& flags) {
 }
 
 std::vector<LiveSetting> LiveSettings(Pipeline& pipeline, GrpcHost& host, PolicySource& policy,
-                                      AccessRules& access, TlsGate& tls) {
+                                      AccessRules& access, TlsGate& tls, Limits& limits) {
   return {{"log", ApplyLog},
           {"policy", [&policy](const PerfdFlags&) { return policy.Reload(); }},
           {"retention",
            [&pipeline](const PerfdFlags& flags) {
              pipeline.SetRetention(RetentionOf(flags));
+             return absl::OkStatus();
+           }},
+          {"limits",
+           [&host, &limits](const PerfdFlags& flags) {
+             limits.Set(flags.limits);
+             host.RenewLimits();
              return absl::OkStatus();
            }},
           // Before the certificates, which end what does not hold any more.

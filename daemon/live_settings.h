@@ -15,7 +15,7 @@
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/policy/policy_source.h"
 #include "daemon/reload.h"
-#include "daemon/service/grpc_host.h"
+#include "daemon/service/doors/grpc_host.h"
 
 namespace perfd::daemon {
 
@@ -43,7 +43,7 @@ class AccessRules {
 
 // Valid as long as the parts are.
 std::vector<LiveSetting> LiveSettings(Pipeline& pipeline, GrpcHost& host, PolicySource& policy,
-                                      AccessRules& access, TlsGate& tls);
+                                      AccessRules& access, TlsGate& tls, Limits& limits);
 
 // A broken file is no reason not to serve.
 void ReadFirst(PolicySource& policy);

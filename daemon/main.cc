@@ -18,9 +18,9 @@
 #include "daemon/reload.h"
 #include "daemon/reload_thread.h"
 #include "daemon/report_doors.h"
-#include "daemon/service/grpc_host.h"
+#include "daemon/service/doors/grpc_host.h"
+#include "daemon/service/doors/unix_door.h"
 #include "daemon/service/stop_signal.h"
-#include "daemon/service/unix_door.h"
 #include "daemon/stop_deadline.h"
 #include "daemon/store/sqlite_store.h"
 
@@ -44,6 +44,13 @@ absl::StatusOr<std::unique_ptr<SqliteStore>> OpenStore(const PerfdFlags& flags,
   options.on_audit = [&audit](const AuditChange& change) { audit.Record(change); };
   options.on_commit = [&metrics](double seconds) { metrics.ObserveCommit(seconds); };
   return SqliteStore::Open(std::move(options));
+}
+
+absl::Status OpenTcpDoor(GrpcHost& host, const TlsOptions& options) {
+  if (options.listen.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string address, host.ListenTls(options));
+  LogInfo("mutual TLS on {}", address);
+  return absl::OkStatus();
 }
 
 absl::Status Serve(const PerfdFlags& flags, const Reloader::Read& read_flags) {
@@ -73,16 +80,15 @@ absl::Status Serve(const PerfdFlags& flags, const Reloader::Read& read_flags) {
   options.on_final = [&](const std::string& id) { archive.Add(id); };
   options.report_url = [&](const std::string& id) { return links.UrlOf(id); };
   options.policy = &policy;
+  Limits& limits = *options.limits;
+  limits.Set(flags.limits);
   Pipeline pipeline(*store, clock, std::move(options));
   RETURN_IF_ERROR(pipeline.Restore());
   Accounts accounts;
   AccessRules access(accounts);
   ASSIGN_OR_RETURN(IdentityOptions identity, access.AtStart(flags));
-  GrpcHost host(pipeline, std::move(identity), accounts, tls);
-  if (!flags.tls.listen.empty()) {
-    ASSIGN_OR_RETURN(const std::string address, host.ListenTls(flags.tls));
-    LogInfo("mutual TLS on {}", address);
-  }
+  GrpcHost host(pipeline, std::move(identity), accounts, tls, limits);
+  RETURN_IF_ERROR(OpenTcpDoor(host, flags.tls));
   pipeline.Run();
   archive.Begin();
   const StopsMetrics stops_metrics{metrics};
@@ -94,7 +100,8 @@ absl::Status Serve(const PerfdFlags& flags, const Reloader::Read& read_flags) {
           http->address());
 
   ReloadThread reload(
-      Reloader(flags, read_flags, LiveSettings(pipeline, host, policy, access, tls)), notify);
+      Reloader(flags, read_flags, LiveSettings(pipeline, host, policy, access, tls, limits)),
+      notify);
   const int signal = AwaitStop(
       stop, notify, {.turns = [&] { return pipeline.turns(); }, .reload = reload.Asking()});
   deadline.Begin(kStopWithin);

@@ -28,6 +28,7 @@ constexpr char kFooter[] =
     "SIGTERM and SIGINT end it in good order; running profiles go on at the next start. SIGHUP "
     "reads --config and --policy again\n"
     "and opens --log-file anew; with none of them it ends perfd. Flags win over the file.\n"
+    "What one user may hold is set in the file only (limits.*; docs/limits.md).\n"
     "EXIT CODES  0 ended by a signal   1 failure   2 usage   5 invalid configuration";
 
 void DeclareRetention(CLI::App& app, RetentionFlags& keep) {
@@ -47,12 +48,11 @@ void DeclareRetention(CLI::App& app, RetentionFlags& keep) {
       ->check(CLI::Range(int64_t{0}, kMaxRetentionMib));
 }
 
-void Declare(CLI::App& app, PerfdFlags& flags) {
+void Declare(CLI::App& app, PerfdFlags& flags, bool* only_check) {
   app.footer(kFooter);
   app.set_version_flag("--version", std::string("perfd ") + kVersion);
   app.add_option("--config", flags.config, "configuration file; see docs/services.md");
-  app.add_flag("--check-config", flags.check_config,
-               "print the configuration that results, and end");
+  app.add_flag("--check-config", *only_check, "print the configuration that results, and end");
   app.add_option("--store-dir", flags.store_dir, "folder of the database, on a local disk")
       ->capture_default_str();
   app.add_option("--socket", flags.socket, "Unix socket for agents and clients")
@@ -101,9 +101,9 @@ void Declare(CLI::App& app, PerfdFlags& flags) {
 }
 
 // False: the program ends with *exit_code; what there is to say was printed.
-bool ParseOver(int argc, char** argv, PerfdFlags* flags, int* exit_code) {
+bool ParseOver(int argc, char** argv, PerfdFlags* flags, bool* only_check, int* exit_code) {
   CLI::App app("perfd, the daemon of the remote profiler");
-  Declare(app, *flags);
+  Declare(app, *flags, only_check);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -118,8 +118,9 @@ absl::Status ReadFile(int argc, char** argv, PerfdFlags* flags) {
   if (flags->config.empty()) return absl::OkStatus();
   PerfdFlags from_file;
   RETURN_IF_ERROR(ReadConfigFile(flags->config, PerfdConfig(from_file)));
+  bool only_check = false;
   int exit_code = 0;
-  if (!ParseOver(argc, argv, &from_file, &exit_code))
+  if (!ParseOver(argc, argv, &from_file, &only_check, &exit_code))
     return absl::InternalError("the command line cannot be read twice");
   *flags = std::move(from_file);
   return absl::OkStatus();
@@ -128,14 +129,15 @@ absl::Status ReadFile(int argc, char** argv, PerfdFlags* flags) {
 }  // namespace
 
 bool ParsePerfdFlags(int argc, char** argv, PerfdFlags* flags, int* exit_code) {
-  if (!ParseOver(argc, argv, flags, exit_code)) return false;
+  bool only_check = false;
+  if (!ParseOver(argc, argv, flags, &only_check, exit_code)) return false;
   const absl::Status status = ReadFile(argc, argv, flags);
   if (!status.ok()) {
     std::fprintf(stderr, "perfd: %s\n", std::string(status.message()).c_str());
     *exit_code = kInvalidConfig;
     return false;
   }
-  if (!flags->check_config) return true;
+  if (!only_check) return true;
   std::fputs(FormatConfig(PerfdConfig(*flags)).c_str(), stdout);
   *exit_code = 0;
   return false;
@@ -143,8 +145,9 @@ bool ParsePerfdFlags(int argc, char** argv, PerfdFlags* flags, int* exit_code) {
 
 absl::StatusOr<PerfdFlags> ParsePerfdFlagsAgain(int argc, char** argv) {
   PerfdFlags flags;
+  bool only_check = false;
   int exit_code = 0;
-  if (!ParseOver(argc, argv, &flags, &exit_code))
+  if (!ParseOver(argc, argv, &flags, &only_check, &exit_code))
     return absl::InternalError("the command line cannot be read twice");
   RETURN_IF_ERROR(ReadFile(argc, argv, &flags));
   return flags;

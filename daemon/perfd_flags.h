@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "daemon/limits/limit_table.h"
 #include "daemon/tls/tls_options.h"
 
 namespace perfd::daemon {
@@ -26,7 +27,6 @@ struct RetentionFlags {
 
 struct PerfdFlags {
   std::string config;  // the file; empty: none
-  bool check_config = false;
   std::string store_dir = "/var/lib/perfd";
   std::string socket = "/run/perfd/perfd.sock";
   TlsOptions tls;
@@ -42,6 +42,7 @@ struct PerfdFlags {
   std::string policy;      // file; empty: no job is profiled unasked
   std::string agent_user;  // name or number; empty: nobody besides root and our own user
   RetentionFlags retention;
+  LimitValues limits = StandardLimits();
   std::string log_level = "info";
   std::string log_file;  // empty: standard error
 };

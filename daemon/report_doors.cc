@@ -45,7 +45,7 @@ ArchiverOptions ArchiveOf(const PerfdFlags& flags, SqliteStore& store) {
 DaemonFigures FiguresOf(const PerfdFlags& flags, Pipeline& pipeline, const HttpServer& http,
                         Archiver& archive, const AuditTrimLog& audit, TlsGate& tls) {
   DaemonFigures figures = pipeline.Figures();
-  figures.http_refused = http.refused();
+  figures.refused.http = http.refused();
   figures.audit = audit.Figure();
   figures.names = flags.metrics_names ? MetricNames::kShown : MetricNames::kHidden;
   if (archive.on()) figures.archive = archive.Figures();

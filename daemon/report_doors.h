@@ -14,7 +14,7 @@
 #include "daemon/perfd_flags.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/policy/policy_source.h"
-#include "daemon/service/unix_door.h"
+#include "daemon/service/doors/unix_door.h"
 #include "daemon/store/sqlite_store.h"
 #include "daemon/tls/tls_gate.h"
 

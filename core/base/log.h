@@ -8,11 +8,14 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "core/base/clock.h"
 
 namespace perfd {
 
@@ -51,6 +54,25 @@ void LogError(fmt::format_string<Args...> format, Args&&... args) {
 inline std::string Text(const absl::Status& status) {
   return status.ToString();
 }
+
+// Lines that somebody else may cause as often as they like: one a second, with how many were left out. Thread-compatible: a lock of
+// the owner's covers it.
+class RareLog {
+ public:
+  // To be written now, with how many were left out since the last one; nothing: this one is left out, too.
+  std::optional<uint64_t> Next(int64_t now_ns) {
+    if (written_ns_.has_value() && now_ns - *written_ns_ < kNsPerSecond) {
+      ++left_out_;
+      return std::nullopt;
+    }
+    written_ns_ = now_ns;
+    return std::exchange(left_out_, 0);
+  }
+
+ private:
+  std::optional<int64_t> written_ns_;
+  uint64_t left_out_ = 0;
+};
 
 }  // namespace perfd
 

@@ -99,6 +99,7 @@ struct SubmitRequest {
       {};  // only these, as far as they are connected; empty: what the target says
   bool await_nodes =
       false;  // `nodes` that are not connected are taken too: they get the grace of those that left
+  bool by_site = false;  // a scheduler asks, not the user
 };
 
 }  // namespace perfd::daemon

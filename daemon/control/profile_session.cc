@@ -131,7 +131,7 @@ Decisions ProfileSession::Update(const std::string& name, const SessionUpdate& u
   if (node == nullptr || outcome_.has_value() || final()) return out;
   node->Apply(update);
   for (Notice notice : update.notices) {
-    if (notice.node.empty()) notice.node = name;
+    notice.node = name;  // whatever it says: nobody speaks for another node
     AddNotice(std::move(notice));
   }
   dirty_ = true;
@@ -279,11 +279,6 @@ ProfileStatus ProfileSession::Status(Moment now) const {
     status.course.progress_ratio = Progress(now);
   }
   return status;
-}
-
-bool ProfileSession::HasNode(const std::string& name) const {
-  return std::any_of(nodes_.begin(), nodes_.end(),
-                     [&](const NodeSession& node) { return node.progress.node == name; });
 }
 
 NodeSession* ProfileSession::FindNode(const std::string& name) {

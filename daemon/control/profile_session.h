@@ -33,7 +33,6 @@ struct ControlLimits {
       kNsPerSecond;  // sampled before loops are chosen; a quarter of the duration when that is less
   // After the look of a dry run: for finding, reading and preparing its loops.
   int64_t dry_run_ns = 30 * kNsPerSecond;
-  size_t active_profiles = 64;
   size_t notices = 256;  // per profile
 };
 
@@ -77,7 +76,8 @@ class ProfileSession {
   ProfileStatus Status(Moment now) const;
   const ProfileStatus& stored_status() const { return status_; }
   bool final() const { return IsFinal(status_.state); }
-  bool HasNode(const std::string& node) const;
+  // Of a scheduler, whose site asked for it.
+  bool follows_job() const { return wait_until_ns_.has_value(); }
   void AddNotice(Notice notice);
 
  private:

@@ -30,7 +30,8 @@ bool ProfileSession::StillWaits(const NodeSession& node, Moment now) const {
 
 Decisions ProfileSession::Join(const std::string& name, const AgentFacts* agent, Moment now) {
   Decisions out;
-  if (HasNode(name) || final() || outcome_.has_value() || cancelled_ns_.has_value()) return out;
+  if (FindNode(name) != nullptr || final() || outcome_.has_value() || cancelled_ns_.has_value())
+    return out;
   if (KnowsEnough(status_.course.end)) {
     AddNotice({Notice::Severity::kWarning, absl::StatusCode::kUnavailable, name, 0,
                absl::StrCat("node ", name, " came when the profile was about to end: ",
@@ -65,7 +66,7 @@ Decisions ProfileSession::JobEnded(const std::string& name, Moment now) {
   Decisions out;
   if (final() || outcome_.has_value()) return out;
   // A name that is the same counts before one that begins the same.
-  const bool exact = HasNode(name);
+  const bool exact = FindNode(name) != nullptr;
   for (NodeSession& node : nodes_) {
     const std::string& own = node.progress.node;
     const bool meant = name.empty() || own == name || (!exact && SameHost(own, name));

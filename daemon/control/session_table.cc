@@ -51,6 +51,27 @@ absl::Status CheckTakesTrees(const std::vector<std::string>& nodes,
   return absl::OkStatus();
 }
 
+using Sessions = std::map<std::string, ProfileSession>;
+using Planned = std::map<uint32_t, size_t>;
+
+// Profiles that the site asks for are not their user's, and have the places that are kept back.
+absl::Status CheckPlaces(const SubmitRequest& request, const Sessions& sessions,
+                         const Planned& planned, Limits& places) {
+  size_t all = sessions.size(), own = 0;
+  for (const auto& [id, session] : sessions) {
+    if (session.stored_status().requester.uid == request.requester.uid && !session.follows_job())
+      ++own;
+  }
+  for (const auto& [uid, count] : planned) {
+    all += count;
+    if (uid == request.requester.uid) own += count;
+  }
+  Requester who = request.requester;
+  who.privileged |= request.by_site;
+  RETURN_IF_ERROR(places.Check(Limit::kProfilesPerUser, static_cast<int64_t>(own), who));
+  return places.Check(Limit::kProfiles, static_cast<int64_t>(all), who);
+}
+
 bool Serves(const AgentFacts& agent, const Requester& requester) {
   return !agent.user_mode || agent.uid == requester.uid;
 }
@@ -62,7 +83,7 @@ Decisions SessionTable::AgentConnected(const AgentFacts& facts, Moment now) {
   Decisions out;
   for (const std::string& id : facts.active_profiles) {
     const auto it = sessions_.find(id);
-    if (it == sessions_.end() || !it->second.HasNode(facts.node)) {
+    if (it == sessions_.end() || !StandingIn(it->second.stored_status(), facts.node).asked) {
       out.push_back(StopNode{facts.node, id, "the profile is over"});
     }
   }
@@ -98,14 +119,11 @@ const AgentFacts* SessionTable::AgentFor(const std::string& node,
   return agent != nullptr && Serves(*agent, requester) ? agent : nullptr;
 }
 
-absl::StatusOr<ProfileStatus> SessionTable::Plan(const SubmitRequest& request, Moment now) {
+absl::StatusOr<ProfileStatus> SessionTable::Plan(const SubmitRequest& request, Limits& places,
+                                                 Moment now) {
   RETURN_IF_ERROR(ValidateProfileSpec(request.spec));
   RETURN_IF_ERROR(Authorise(request));
-  if (sessions_.size() + planned_ >= limits_.active_profiles) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        limits_.active_profiles,
-        " profiles are active, which is the limit: wait for one to end or cancel one"));
-  }
+  RETURN_IF_ERROR(CheckPlaces(request, sessions_, planned_, places));
   ASSIGN_OR_RETURN(const std::vector<std::string> nodes, ChooseNodes(request));
   if (request.spec.target.tree) RETURN_IF_ERROR(CheckTakesTrees(nodes, agents_));
   ProfileStatus status;
@@ -118,7 +136,7 @@ absl::StatusOr<ProfileStatus> SessionTable::Plan(const SubmitRequest& request, M
     progress.node = node;
     status.nodes.push_back(progress);
   }
-  ++planned_;
+  ++planned_[request.requester.uid];
   return status;
 }
 
@@ -164,13 +182,14 @@ absl::StatusOr<std::string> SessionTable::NodeOfPids(const SubmitRequest& reques
       "): set target.node"));
 }
 
-void SessionTable::Abandon() {
-  planned_ -= std::min<size_t>(planned_, 1);
+void SessionTable::Abandon(const ProfileStatus& planned) {
+  const auto it = planned_.find(planned.requester.uid);
+  if (it != planned_.end() && --it->second == 0) planned_.erase(it);
 }
 
 Decisions SessionTable::Add(ProfileStatus status, Moment now,
                             const std::optional<FollowedJob>& job) {
-  Abandon();  // its place is a session's now
+  Abandon(status);  // its place is a session's now
   std::string id = status.id;
   auto [it, added] = sessions_.try_emplace(id, std::move(status), limits_, now);
   if (!added) return {};

@@ -17,6 +17,7 @@
 #include "daemon/control/events.h"
 #include "daemon/control/profile_session.h"
 #include "daemon/control/sender_check.h"
+#include "daemon/limits/limits.h"
 
 namespace perfd::daemon {
 
@@ -31,12 +32,12 @@ class SessionTable {
 
   // The status a request begins with (no id yet), or why it is refused. A plan takes one of the limited places until
   // Add or Abandon: the store gives profiles their ids, outside the lock, and others may plan meanwhile.
-  absl::StatusOr<ProfileStatus> Plan(const SubmitRequest& request, Moment now);
+  absl::StatusOr<ProfileStatus> Plan(const SubmitRequest& request, Limits& places, Moment now);
   // Begins a planned profile that has its id. `job`: of a scheduler, which it follows (ProfileSession::FollowJob).
   Decisions Add(ProfileStatus status, Moment now,
                 const std::optional<FollowedJob>& job = std::nullopt);
-  // A plan came to nothing.
-  void Abandon();
+  // It came to nothing.
+  void Abandon(const ProfileStatus& planned);
   // Takes up a profile the store says is not over.
   void Restore(ProfileStatus status, Moment now,
                const std::optional<FollowedJob>& job = std::nullopt);
@@ -77,7 +78,7 @@ class SessionTable {
   const ControlLimits limits_;
   std::map<std::string, AgentFacts> agents_;  // connected, by node
   std::map<std::string, ProfileSession> sessions_;
-  size_t planned_ = 0;  // between Plan and Add
+  std::map<uint32_t, size_t> planned_;  // by user: between Plan and Add
 };
 
 }  // namespace perfd::daemon

@@ -57,7 +57,10 @@ void ExposeOwn(const DaemonFigures& figures, std::vector<MetricFamily>& out) {
   out.push_back(OneSeries("perfd_http_refused_total",
                           "HTTP requests answered with a status of 400 and above, or cut off to "
                           "make room for others.",
-                          kCounter, static_cast<double>(figures.http_refused)));
+                          kCounter, static_cast<double>(figures.refused.http)));
+  out.push_back(LabelledSeries("perfd_limit_hits_total",
+                               "Times that a limit on what peers may hold refused somebody.",
+                               kCounter, "limit", figures.refused.limits));
   out.push_back(OneSeries("perfd_ingest_queue_windows", "Windows between arrival and merge.",
                           kGauge, static_cast<double>(figures.ingest_queue_windows)));
   out.push_back(OneSeries("perfd_store_bytes", "Size of the database and its log.", kGauge,

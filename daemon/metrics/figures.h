@@ -41,7 +41,7 @@ struct SaturationFigure {
 
 // A loop measured by variants.
 struct MeasuredFigure {
-  std::string loop;       // LocationId
+  std::string loop;                  // LocationId
   std::optional<double> gain_ratio;  // the best; none is known of a loop without one
   double gain_ranks_ratio = 1;       // of the ranks that were asked, those that it was measured on
   std::vector<SaturationFigure> saturations = {};
@@ -121,6 +121,12 @@ struct AuditFigure {
 
 using LabelledCount = std::pair<std::string, uint64_t>;
 
+// What was asked for and not had.
+struct RefusalFigure {
+  uint64_t http = 0;
+  std::vector<LabelledCount> limits;  // by the limit that was reached
+};
+
 // Of the TCP door; without one both are empty or zero.
 struct TlsFigure {
   std::vector<LabelledCount> refused = {};  // calls and streams, by reason
@@ -153,7 +159,7 @@ struct DaemonFigures {
   uint64_t samples_lost = 0;
   uint64_t sampling_throttled = 0;
   uint64_t streams_malformed = 0;
-  uint64_t http_refused = 0;
+  RefusalFigure refused = {};
   uint64_t ingest_queue_windows = 0;
   StoreFigure store = {};
   TlsFigure tls = {};

@@ -1,8 +1,10 @@
 #include "daemon/pipeline/agent_registry.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
 
 namespace perfd::daemon {
 namespace {
@@ -18,11 +20,30 @@ bool MayReplace(const AgentFacts& present, const AgentFacts& next, bool silent) 
 
 }  // namespace
 
+// A user's own agents hold a name as long as they are connected; those of nodes are remembered.
+absl::Status AgentRegistry::CheckNames(const AgentFacts& next) {
+  const auto is_users = [](const auto& item) { return item.second.facts.user_mode; };
+  if (next.user_mode) {
+    const auto own = std::count_if(entries_.begin(), entries_.end(), [&](const auto& item) {
+      return is_users(item) && item.second.facts.uid == next.uid;
+    });
+    RETURN_IF_ERROR(limits_.Check(Limit::kNodeNamesPerUser, own,
+                                  {.uid = next.uid, .name = "", .privileged = false}));
+  }
+  const absl::Status room =
+      limits_.Check(Limit::kNodeNames, static_cast<int64_t>(entries_.size()), {});
+  if (room.ok() || next.user_mode) return room;
+  const auto users = std::find_if(entries_.begin(), entries_.end(), is_users);
+  if (users == entries_.end()) return room;
+  // Its name goes with its connection.
+  users->second.link->Close(absl::ResourceExhaustedError(
+      "this agent in user mode makes room for the agent of a node: try again later"));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<uint64_t> AgentRegistry::Connect(const AgentFacts& facts,
                                                 std::shared_ptr<AgentLink> link, Moment now) {
-  if (!entries_.contains(facts.node) && entries_.size() >= kMaxNodes) {
-    return absl::ResourceExhaustedError(absl::StrCat("more than ", kMaxNodes, " nodes"));
-  }
+  if (!entries_.contains(facts.node)) RETURN_IF_ERROR(CheckNames(facts));
   Entry& entry = entries_[facts.node];
   if (entry.connection != 0) {
     if (!MayReplace(entry.facts, facts, now.monotonic_ns - entry.heard_ns >= kSilentNs)) {
@@ -60,6 +81,10 @@ std::string AgentRegistry::Disconnect(uint64_t connection, int64_t now_unix_ns) 
   std::string node = it->second;
   by_connection_.erase(it);
   Entry& entry = entries_[node];
+  if (entry.facts.user_mode) {
+    entries_.erase(node);
+    return node;
+  }
   entry.connection = 0;
   entry.link.reset();
   entry.status.connected = false;

@@ -18,13 +18,16 @@
 #include "core/base/clock.h"
 #include "core/model/node.h"
 #include "daemon/control/events.h"
+#include "daemon/limits/limits.h"
 #include "daemon/pipeline/agent_link.h"
 
 namespace perfd::daemon {
 
 class AgentRegistry {
  public:
-  static constexpr size_t kMaxNodes = 65536;
+  // `limits` outlives it.
+  explicit AgentRegistry(Limits& limits) : limits_(limits) {}
+
   static constexpr int64_t kSilentNs = 20 * kNsPerSecond;  // heartbeats come every 5 s
 
   struct Entry {
@@ -39,7 +42,8 @@ class AgentRegistry {
 
   // Returns the connection's number. Another live agent of that name is replaced when it is the same one come back
   // (same user and stream, or it has been silent for kSilentNs; of two that are no user's own the same user will do) or
-  // when the new one outranks a user's own agent; else kAlreadyExists.
+  // when the new one outranks a user's own agent; else kAlreadyExists. Names are limited (Limit::kNodeNames, kNodeNamesPerUser); a
+  // user's own agent leaves for a node's.
   absl::StatusOr<uint64_t> Connect(const AgentFacts& facts, std::shared_ptr<AgentLink> link,
                                    Moment now);
   // The node's name when this was its present connection, else empty.
@@ -55,6 +59,9 @@ class AgentRegistry {
   void Forget(int64_t older_than_unix_ns);
 
  private:
+  absl::Status CheckNames(const AgentFacts& next);
+
+  Limits& limits_;
   std::map<std::string, Entry> entries_;  // by node
   std::map<uint64_t, std::string> by_connection_;
   uint64_t next_connection_ = 1;

@@ -70,7 +70,7 @@ class JobAdmission {
   // What the spine does for it.
   struct Ports {
     std::function<absl::StatusOr<ProfileStatus>(const SubmitRequest& request)> plan;
-    std::function<void()> abandon;
+    std::function<void(const ProfileStatus& planned)> abandon;
     std::function<void(ProfileStatus status, const FollowedJob& job)> add;
     // Whether the node was not one of it yet.
     std::function<bool(const std::string& profile_id, const std::string& node)> join;

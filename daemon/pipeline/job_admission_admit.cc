@@ -76,7 +76,7 @@ JobAdmission::Result JobAdmission::Admit(const HookCaller& caller, const HookJob
   if (absl::IsDeadlineExceeded(stored.status())) {
     slow_.push_back(std::move(slow));
   } else if (slow.planned.has_value()) {
-    ports_.abandon();
+    ports_.abandon(*slow.planned);
   }
   return stored.status();
 }
@@ -141,7 +141,7 @@ void JobAdmission::TakeUpReady() {
   }
   for (auto& [slow, record] : ready) {
     if (!record.ok()) {
-      if (slow.planned.has_value()) ports_.abandon();
+      if (slow.planned.has_value()) ports_.abandon(*slow.planned);
       continue;
     }
     CountDecision(record->answer.decision);
@@ -171,6 +171,7 @@ void JobAdmission::Plan(const HookCaller& caller, const HookJob& job, const Prof
   // A certificate speaks for its own node, whatever list comes with it; its agent may be away for a moment.
   if (of_node) match = NodeMatch{{KnownName(caller.node)}, {}};
   SubmitRequest request{wanted->spec, wanted->requester, "", match.nodes, of_node};
+  request.by_site = true;
   // Of a root that the kernel vouches for: its processes may have rights that others' must not have.
   request.requester.privileged = job.uid == 0 && !of_node;
   absl::StatusOr<ProfileStatus> status = ports_.plan(request);

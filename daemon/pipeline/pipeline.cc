@@ -38,7 +38,8 @@ Pipeline::Pipeline(SqliteStore& store, const Clock& clock, PipelineOptions optio
       results_(store),
       history_(store, clock),
       hooks_(store, clock_, options_.policy, HookPorts()),
-      table_(options_.limits),
+      table_(options_.control),
+      registry_(*options_.limits),
       retention_(options_.retention),
       ingest_(IngestPorts(), options_.ingest),
       merge_("perfd-merge", 1, options_.ingest.most_windows + kMergeReserve),
@@ -211,8 +212,8 @@ Ingest::Ports Pipeline::IngestPorts() {
   ports.keep_audit = [this](const IncomingWindow& incoming,
                             std::function<void(absl::Status)> done) {
     const Window& window = incoming.window;
-    return store_.StoreAudit({window.profile_id, incoming.stream, window.sequence, window.node,
-                              "", window.audit, clock_.UnixNs()},
+    return store_.StoreAudit({window.profile_id, incoming.stream, window.sequence, window.node, "",
+                              window.audit, clock_.UnixNs()},
                              std::move(done));
   };
   ports.merge = [this](std::shared_ptr<const IncomingWindow> incoming, const Appended& appended,

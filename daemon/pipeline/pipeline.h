@@ -23,6 +23,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/base/clock.h"
+#include "core/base/log.h"
 #include "core/base/mutex.h"
 #include "core/model/history.h"
 #include "core/model/node.h"
@@ -163,8 +164,7 @@ class Pipeline {
   std::map<std::string, LateProfile> late_ ABSL_GUARDED_BY(mutex_);
   std::deque<RecentProfile> recent_ ABSL_GUARDED_BY(mutex_);
   std::deque<FreshProfile> fresh_ ABSL_GUARDED_BY(mutex_);  // ended within the last hour of uptime
-  int64_t refusal_logged_ns_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t refusals_unlogged_ ABSL_GUARDED_BY(mutex_) = 0;
+  RareLog refusals_ ABSL_GUARDED_BY(mutex_);
   uint64_t malformed_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t maintenance_due_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   RetentionPolicy retention_ ABSL_GUARDED_BY(mutex_);

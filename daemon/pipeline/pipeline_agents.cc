@@ -18,8 +18,9 @@ Sender SenderOf(const AgentFacts& facts) {
           facts.certificate_expiry_seconds.has_value()};
 }
 
-StreamKey KeyOf(const Sender& sender) {
-  return {sender.stream_id, OwnerName(sender), MayTakeOver(sender)};
+StreamKey KeyOf(const Sender& sender, const Limits& limits) {
+  return {sender.stream_id, OwnerName(sender), MayTakeOver(sender),
+          limits.Value(Limit::kGapsPerStream)};
 }
 
 }  // namespace
@@ -145,6 +146,10 @@ absl::Status Pipeline::Check(const Sender& sender, const Window& window,
                      "', but the agent's certificate is for '", sender.node, "'"));
   }
   RETURN_IF_ERROR(CheckSender(sender, window, standing));
+  if (sender.user_mode)
+    RETURN_IF_ERROR(options_.limits->Spend(Limit::kAuditPerUser, sender.uid,
+                                           static_cast<int64_t>(window.audit.size()),
+                                           clock_.MonotonicNs()));
   if (window.node == sender.node) return absl::OkStatus();
   MutexLock lock(&mutex_);
   if (registry_.MayBeNameOf(window.node, sender.stream_id)) return absl::OkStatus();
@@ -163,7 +168,7 @@ void Pipeline::AcceptWindow(uint64_t connection, IncomingWindow window,
   const absl::Status refused = Check(*sender, window.window, *standing);
   if (refused.ok()) {
     NameOrigin(*sender, *standing, window.window);
-    window.stream = KeyOf(*sender);
+    window.stream = KeyOf(*sender, *options_.limits);
     return ingest_.Accept(std::move(window), std::move(done));
   }
   RefuseWindow(connection, window.window.profile_id, window.window.sequence, refused,
@@ -195,7 +200,7 @@ void Pipeline::RefuseWindow(uint64_t connection, const std::string& profile_id, 
                                   ": it may only speak for its own user's profiles")};
   }
   LogRefusal(*sender, window, why);
-  ingest_.Refuse(reason, KeyOf(*sender), sequence,
+  ingest_.Refuse(reason, KeyOf(*sender, *options_.limits), sequence,
                  [this, window = std::move(window), done = std::move(done)](absl::Status status) {
                    if (status.ok()) PostRefused(window);
                    done(std::move(status));
@@ -214,15 +219,9 @@ void Pipeline::PostRefused(const RefusedWindow& window) {
 void Pipeline::LogRefusal(const Sender& sender, const RefusedWindow& window,
                           const absl::Status& why) {
   MutexLock lock(&mutex_);
-  const int64_t now_ns = clock_.MonotonicNs();
-  if (refusal_logged_ns_ != 0 && now_ns - refusal_logged_ns_ < kNsPerSecond) {
-    ++refusals_unlogged_;
-    return;
-  }
-  LogWarning("window {} of node {} (uid {}) is refused: {} ({} more since the last such line)",
-             window.sequence, sender.node, sender.uid, Text(why), refusals_unlogged_);
-  refusal_logged_ns_ = now_ns;
-  refusals_unlogged_ = 0;
+  if (const auto more = refusals_.Next(clock_.MonotonicNs()); more.has_value())
+    LogWarning("window {} of node {} (uid {}) is refused: {} ({} more since the last such line)",
+               window.sequence, sender.node, sender.uid, Text(why), *more);
 }
 
 void Pipeline::DoctorAnswer(uint64_t connection, uint64_t request_id,

@@ -25,6 +25,15 @@ void AddHook(const HookFigures& hooks, const PolicySource* policy, DaemonFigures
   if (policy != nullptr) figures.hook.policy_read = policy->error().empty();
 }
 
+std::vector<LabelledCount> HitsOf(const Limits& limits) {
+  const auto hits = limits.Hits();
+  std::vector<LabelledCount> counts;
+  for (const LimitRow& row : LimitTable())
+    counts.emplace_back(absl::StripPrefix(row.key, kLimitsSection),
+                        hits[static_cast<size_t>(row.limit)]);
+  return counts;
+}
+
 }  // namespace
 
 std::vector<ProfileFigure> Pipeline::HotProfiles() {
@@ -87,6 +96,7 @@ DaemonFigures Pipeline::Figures() {
   figures.ingest_queue_windows = ingest.under_way;
   figures.store.bytes = static_cast<uint64_t>(store_.SizeBytes());
   figures.store.healthy = store_.healthy();
+  figures.refused.limits = HitsOf(*options_.limits);
   AddHook(hooks_.figures(), options_.policy, figures);
   figures.hot = HotProfiles();
   MutexLock lock(&mutex_);

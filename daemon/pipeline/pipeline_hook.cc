@@ -21,11 +21,11 @@ JobAdmission::Ports Pipeline::HookPorts() {
       return absl::ResourceExhaustedError(
           absl::StrCat("the daemon's store cannot write: free space in ", store_.directory()));
     MutexLock lock(&mutex_);
-    return table_.Plan(request, Now());
+    return table_.Plan(request, *options_.limits, Now());
   };
-  ports.abandon = [this] {
+  ports.abandon = [this](const ProfileStatus& planned) {
     MutexLock lock(&mutex_);
-    table_.Abandon();
+    table_.Abandon(planned);
   };
   ports.add = [this](ProfileStatus status, const FollowedJob& job) {
     results_.Begin(status.id);

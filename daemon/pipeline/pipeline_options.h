@@ -3,6 +3,7 @@
 #define DAEMON_PIPELINE_PIPELINE_OPTIONS_H_
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "core/model/report.h"
 #include "daemon/control/profile_session.h"
 #include "daemon/ingest/ingest.h"
+#include "daemon/limits/limits.h"
 #include "daemon/store/records.h"
 
 namespace perfd::daemon {
@@ -18,7 +20,9 @@ class PolicySource;
 
 struct PipelineOptions {
   RetentionPolicy retention;
-  ControlLimits limits;
+  ControlLimits control;
+  // What peers may hold, and hold. Shared with the doors.
+  std::shared_ptr<Limits> limits = std::make_shared<Limits>();
   IngestLimits ingest;
   int hot_loops = 12;                             // per profile in the figures
   std::function<void(double seconds)> on_attach;  // submit to first sample; may be empty

@@ -70,14 +70,14 @@ absl::StatusOr<ProfileStatus> Pipeline::Submit(const SubmitRequest& request) {
   absl::StatusOr<ProfileStatus> planned;
   {
     MutexLock lock(&mutex_);
-    planned = table_.Plan(request, Now());
+    planned = table_.Plan(request, *options_.limits, Now());
   }
   RETURN_IF_ERROR(planned.status());
   const absl::StatusOr<std::string> created = store_.Create(*planned);
   if (created.ok()) results_.Begin(*created);
   MutexLock lock(&mutex_);
   if (!created.ok()) {
-    table_.Abandon();
+    table_.Abandon(*planned);
     return created.status();
   }
   LogInfo("{} submitted by {} (uid {})", *created, request.requester.name, request.requester.uid);

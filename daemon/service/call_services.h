@@ -12,6 +12,7 @@
 #include "absl/base/thread_annotations.h"
 #include "core/base/mutex.h"
 #include "daemon/ingest/worker.h"
+#include "daemon/limits/limits.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/service/agent_stream.h"
 #include "daemon/service/peer_source.h"
@@ -41,11 +42,12 @@ class StreamList {
 
 // Outlives every server.
 struct ServiceShared {
-  ServiceShared(Pipeline& spine, TlsGate& gate)
-      : pipeline(spine), tls(gate), watches(spine, gate) {}
+  ServiceShared(Pipeline& spine, TlsGate& gate, Limits& bounds)
+      : pipeline(spine), tls(gate), limits(bounds), watches(spine, gate, bounds) {}
 
   Pipeline& pipeline;
   TlsGate& tls;
+  Limits& limits;
   Worker pump{"perfd-pump", 1, 1 << 18};
   Worker queries{"perfd-query", 2, 256};
   Worker hooks{"perfd-hook", 1, 4096};  // in the order of their coming

@@ -49,9 +49,11 @@ Identities::Known Identities::LookUp(uint32_t uid) const {
   known.generation = generation();  // before the options: at worst they are newer than it says
   const IdentityOptions options = Options();
   known.peer = ByUid(uid, options);
-  if (uid == 0) return known;
+  known.named = uid == 0;
+  if (known.named) return known;
   const absl::StatusOr<Membership> found = accounts_.ByUid(uid, options.admin_group);
   known.sure = found.ok() || absl::IsNotFound(found.status());
+  known.named = found.ok();
   if (!found.ok()) return known;
   known.peer.requester.name = found->account.name;
   if (found->member) known.peer.requester.privileged = true;

@@ -48,7 +48,8 @@ class Identities {
   // What is known of a uid, by the rules of a time.
   struct Known {
     Peer peer;
-    bool sure = true;  // false: the databases could not tell
+    bool sure = true;    // false: the databases could not tell
+    bool named = false;  // they know the uid
     uint64_t generation = 0;
   };
 

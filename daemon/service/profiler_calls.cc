@@ -29,12 +29,19 @@ grpc::ServerUnaryReactor* ProfilerCalls::Answer(
     reactor->Finish(ToRpc(peer.status()));
     return reactor;
   }
+  absl::StatusOr<Share> place = shared_.limits.Acquire(Limit::kQuestionsPerUser, peer->requester);
+  if (!place.ok()) {
+    reactor->Finish(ToRpc(place.status()));
+    return reactor;
+  }
   // Request and response stay valid until Finish, also when the client has gone.
   const auto decline = [this, reactor] {
     reactor->Finish(NotTaken(shared_.queries, "the daemon is busy: try again"));
   };
   const bool queued = shared_.queries.Post(
-      [reactor, answer = std::move(answer), requester = peer->requester] {
+      // Shared: a task can be copied.
+      [reactor, answer = std::move(answer), requester = peer->requester,
+       place = std::make_shared<Share>(*std::move(place))] {
         reactor->Finish(ToRpc(answer(requester)));
       },
       decline);
@@ -128,23 +135,24 @@ grpc::ServerUnaryReactor* ProfilerCalls::ListNodes(Context* context, const v1::L
 grpc::ServerUnaryReactor* ProfilerCalls::Doctor(Context* context, const v1::DoctorRequest* request,
                                                 v1::DoctorResponse* response) {
   Reactor* reactor = context->DefaultReactor();
-  const absl::StatusOr<Peer> peer = Person(*context);
-  absl::Status begun = peer.status();
-  if (begun.ok()) {
-    begun =
-        shared_.pipeline.Doctor(peer->requester, request->node(),
-                                [reactor, response](const std::vector<DoctorReport>& reports) {
-                                  for (const DoctorReport& report : reports) {
-                                    v1::DoctorReport& out = *response->add_reports();
-                                    out.set_place(report.place);
-                                    out.set_source(wire::WireEnum<v1::DoctorSource>(report.source));
-                                    out.set_uid(report.uid);
-                                    wire::ToProto(report.checks, *out.mutable_checks());
-                                  }
-                                  reactor->Finish(grpc::Status::OK);
-                                });
-  }
-  if (!begun.ok()) reactor->Finish(ToRpc(begun));
+  const auto begin = [&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const Peer peer, Person(*context));
+    ASSIGN_OR_RETURN(Share place, shared_.limits.Acquire(Limit::kQuestionsPerUser, peer.requester));
+    return shared_.pipeline.Doctor(
+        peer.requester, request->node(),
+        [reactor, response, place = std::make_shared<Share>(std::move(place))](
+            const std::vector<DoctorReport>& reports) {
+          for (const DoctorReport& report : reports) {
+            v1::DoctorReport& out = *response->add_reports();
+            out.set_place(report.place);
+            out.set_source(wire::WireEnum<v1::DoctorSource>(report.source));
+            out.set_uid(report.uid);
+            wire::ToProto(report.checks, *out.mutable_checks());
+          }
+          reactor->Finish(grpc::Status::OK);
+        });
+  };
+  if (const absl::Status begun = begin(); !begun.ok()) reactor->Finish(ToRpc(begun));
   return reactor;
 }
 

@@ -137,8 +137,8 @@ class WatchStreams::Stream final : public grpc::ServerWriteReactor<v1::WatchEven
   std::optional<absl::Status> ended_ ABSL_GUARDED_BY(mutex_);
 };
 
-WatchStreams::WatchStreams(Pipeline& pipeline, TlsGate& tls)
-    : pipeline_(pipeline), tls_(tls), thread_([this] { Run(); }) {}
+WatchStreams::WatchStreams(Pipeline& pipeline, TlsGate& tls, Limits& limits)
+    : pipeline_(pipeline), tls_(tls), limits_(limits), thread_([this] { Run(); }) {}
 
 WatchStreams::~WatchStreams() {
   {
@@ -151,15 +151,22 @@ WatchStreams::~WatchStreams() {
 
 grpc::ServerWriteReactor<v1::WatchEvent>* WatchStreams::Begin(absl::StatusOr<Peer> peer,
                                                               std::string id, int32_t top_loops) {
-  MutexLock lock(&mutex_);
-  if (streams_.size() >= kMaxWatches && peer.ok()) {
-    peer = absl::ResourceExhaustedError("too many watches at once: try again later");
+  Places places;
+  if (peer.ok()) {
+    absl::StatusOr<Share> own = limits_.Acquire(Limit::kWatchesPerUser, peer->requester);
+    absl::StatusOr<Share> any =
+        own.ok() ? limits_.Acquire(Limit::kWatches, peer->requester) : own.status();
+    if (any.ok())
+      places = {*std::move(own), *std::move(any)};
+    else
+      peer = any.status();
   }
+  MutexLock lock(&mutex_);
   auto stream = std::make_shared<Stream>(std::move(peer), std::move(id), top_loops);
   stream->Hold(stream);
   if (ended_.has_value()) stream->End(*ended_);
   Stream* reactor = stream.get();
-  streams_.push_back(std::move(stream));
+  streams_.push_back({std::move(stream), std::move(places)});
   woken_ = true;
   return reactor;
 }
@@ -168,7 +175,7 @@ void WatchStreams::End(const absl::Status& reason) {
   MutexLock lock(&mutex_);
   ended_ = reason;
   woken_ = true;
-  for (const auto& stream : streams_) stream->End(reason);
+  for (const Standing& standing : streams_) standing.stream->End(reason);
 }
 
 void WatchStreams::Run() {
@@ -181,15 +188,15 @@ void WatchStreams::Run() {
       mutex_.AwaitWithTimeout(absl::Condition(&woken_), kProbe);
       if (stopping_) return;
       woken_ = false;
-      streams = streams_;
+      for (const Standing& standing : streams_) streams.push_back(standing.stream);
     }
     std::vector<std::shared_ptr<Stream>> over;
     for (const auto& stream : streams) {
       if (stream->Step(pipeline_, tls_)) over.push_back(stream);
     }
     MutexLock lock(&mutex_);
-    std::erase_if(streams_, [&](const auto& stream) {
-      return std::find(over.begin(), over.end(), stream) != over.end();
+    std::erase_if(streams_, [&](const Standing& standing) {
+      return std::find(over.begin(), over.end(), standing.stream) != over.end();
     });
   }
 }

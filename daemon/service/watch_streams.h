@@ -2,13 +2,14 @@
 //
 // Shape    an event at every change of state, notices or windows, and each second; the last one ends the call, and so
 //          does a certificate that does not hold any more.
-// Limits   kMaxWatches at a time.
+// Limits   Limit::kWatches and kWatchesPerUser.
 // Threads  thread-safe. Own thread: perfd-watch; it sleeps while nobody watches.
 #ifndef DAEMON_SERVICE_WATCH_STREAMS_H_
 #define DAEMON_SERVICE_WATCH_STREAMS_H_
 
 #include <grpcpp/support/server_callback.h>
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "core/base/mutex.h"
+#include "daemon/limits/limits.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/service/identity.h"
 #include "daemon/tls/tls_gate.h"
@@ -27,9 +29,7 @@ namespace perfd::daemon {
 
 class WatchStreams {
  public:
-  static constexpr size_t kMaxWatches = 256;
-
-  WatchStreams(Pipeline& pipeline, TlsGate& tls);
+  WatchStreams(Pipeline& pipeline, TlsGate& tls, Limits& limits);
   ~WatchStreams();
 
   grpc::ServerWriteReactor<v1::WatchEvent>* Begin(absl::StatusOr<Peer> peer, std::string id,
@@ -39,6 +39,11 @@ class WatchStreams {
 
  private:
   class Stream;
+  using Places = std::array<Share, 2>;  // of this user, and of all
+  struct Standing {
+    std::shared_ptr<Stream> stream;  // shared with gRPC
+    Places places;
+  };
 
   void Run();
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -47,8 +52,9 @@ class WatchStreams {
 
   Pipeline& pipeline_;
   TlsGate& tls_;
+  Limits& limits_;
   Mutex mutex_;
-  std::vector<std::shared_ptr<Stream>> streams_ ABSL_GUARDED_BY(mutex_);  // shared with gRPC
+  std::vector<Standing> streams_ ABSL_GUARDED_BY(mutex_);
   std::optional<absl::Status> ended_ ABSL_GUARDED_BY(mutex_);
   bool woken_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

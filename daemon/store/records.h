@@ -17,8 +17,9 @@ namespace perfd::daemon {
 // A stream of windows is its owner's: nobody else can mark its sequences as seen.
 struct StreamKey {
   std::string id;
-  std::string owner = {};   // as perfd found out, not as the agent says; empty: not known
-  bool takes_over = false;  // whoever had it
+  std::string owner = {};    // as perfd found out, not as the agent says; empty: not known
+  bool takes_over = false;   // whoever had it
+  int64_t most_gaps = 1024;  // in its sequences: each costs every later window
 };
 
 // One window as it arrived; stream and sequence are its identity for ever.

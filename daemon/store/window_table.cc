@@ -57,12 +57,26 @@ absl::Status WriteRange(Database& db, const char* sql, absl::string_view stream,
 }
 
 // Adds one sequence to the set, joining ranges that now touch.
-absl::Status AddSequence(Database& db, absl::string_view stream, int64_t sequence,
+absl::Status CheckGaps(Database& db, const StreamKey& stream) {
+  ASSIGN_OR_RETURN(Statement statement,
+                   db.Prepare("SELECT count(*) FROM stream_range WHERE stream_id=?1"));
+  statement.Bind(1, stream.id);
+  ASSIGN_OR_RETURN(const bool row, statement.Step());
+  if (!row || statement.Int(0) <= stream.most_gaps) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the stream has more than ", stream.most_gaps,
+                   " gaps: move the agent's spool away, it then begins a new one "
+                   "(limits.gaps_per_stream)"));
+}
+
+absl::Status AddSequence(Database& db, const StreamKey& key, int64_t sequence,
                          const Neighbours& near) {
+  const absl::string_view stream = key.id;
   const bool joins_before = near.before.has_value() && near.before->last + 1 == sequence;
   const bool joins_after = near.after.has_value() && near.after->first == sequence + 1;
   const int64_t first = joins_before ? near.before->first : sequence;
   const int64_t last = joins_after ? near.after->last : sequence;
+  if (!joins_before && !joins_after) RETURN_IF_ERROR(CheckGaps(db, key));
   if (joins_after) {
     RETURN_IF_ERROR(
         WriteRange(db, "DELETE FROM stream_range WHERE stream_id=?1 AND first=?2 AND last=?3",
@@ -124,7 +138,7 @@ absl::StatusOr<AppendResult> AppendWindow(Database& db, const WindowRecord& reco
   if (!result.duplicate) {
     ASSIGN_OR_RETURN(result.row_id, InsertWindow(db, record, profile));
     ASSIGN_OR_RETURN(result.trimmed, InsertAudit(db, record, audit_user_bytes));
-    RETURN_IF_ERROR(AddSequence(db, record.stream.id, sequence, near));
+    RETURN_IF_ERROR(AddSequence(db, record.stream, sequence, near));
     RETURN_IF_ERROR(Own(db, record.stream));
   }
   ASSIGN_OR_RETURN(result.stream_missing, MissingSequences(db, record.stream.id));
@@ -136,7 +150,7 @@ absl::Status SkipWindow(Database& db, const StreamKey& stream, uint64_t sequence
   RETURN_IF_ERROR(CheckOwner(db, stream));
   const auto number = static_cast<int64_t>(sequence);
   ASSIGN_OR_RETURN(const Neighbours near, FindNeighbours(db, stream.id, number));
-  return Contains(near, number) ? absl::OkStatus() : AddSequence(db, stream.id, number, near);
+  return Contains(near, number) ? absl::OkStatus() : AddSequence(db, stream, number, near);
 }
 
 absl::Status CheckOwner(Database& db, const StreamKey& stream) {

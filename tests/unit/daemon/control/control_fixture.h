@@ -51,7 +51,7 @@ class ControlTest : public testing::Test {
   void Connect(const std::string& node) { Record(table_.AgentConnected(Agent(node), now())); }
 
   std::string Submit(const ProfileSpec& spec = CommandSpec(), const Requester& who = kAlice) {
-    auto status = table_.Plan({spec, who, ""}, now());
+    auto status = table_.Plan({spec, who, ""}, limits_, now());
     EXPECT_TRUE(status.ok()) << status.status();
     if (!status.ok()) return "";
     status->id = absl::StrCat("p-", 100 + ++submitted_);
@@ -101,6 +101,7 @@ class ControlTest : public testing::Test {
     });
   }
 
+  Limits limits_;
   SessionTable table_;
   Decisions log_;
   int64_t mono_ = 5 * kSecond;

@@ -15,7 +15,7 @@ class JobTest : public ControlTest {
     spec.target.slurm_job = 4711;
     spec.duration_ns = kMinute;
     spec.until_known = false;
-    auto status = table_.Plan({spec, kAlice, "", std::move(nodes)}, now());
+    auto status = table_.Plan({spec, kAlice, "", std::move(nodes)}, limits_, now());
     EXPECT_TRUE(status.ok()) << status.status();
     if (!status.ok()) return "";
     status->id = absl::StrCat("p-", 200 + ++submitted_);
@@ -176,7 +176,7 @@ TEST_F(JobTest, OnlyNodesOfTheJobAreAsked) {
   EXPECT_EQ(All<StartNode>()[0].node, "n2");
   ProfileSpec spec;
   spec.target.slurm_job = 1;
-  EXPECT_EQ(table_.Plan({spec, kAlice, "", {"n7"}}, now()).status().code(),
+  EXPECT_EQ(table_.Plan({spec, kAlice, "", {"n7"}}, limits_, now()).status().code(),
             absl::StatusCode::kUnavailable);
 }
 
@@ -291,7 +291,7 @@ TEST_F(JobTest, AnAgentOfAnotherUserIsNotAsked) {
   spec.target.slurm_job = 4711;
   spec.duration_ns = kMinute;
   spec.until_known = false;
-  auto status = table_.Plan({spec, kAlice, "", {"n1"}, true}, now());
+  auto status = table_.Plan({spec, kAlice, "", {"n1"}, true}, limits_, now());
   ASSERT_TRUE(status.ok()) << status.status();
   status->id = "p-000400";
   Record(table_.Add(*std::move(status), now(), FollowedJob{"job 4711", kMinute}));
@@ -309,11 +309,11 @@ TEST_F(JobTest, AnAgentOfAnotherUserIsNotAsked) {
 TEST_F(JobTest, NodesMayBeTakenBeforeTheirAgentIsThere) {
   ProfileSpec spec;
   spec.target.slurm_job = 4711;
-  const auto status = table_.Plan({spec, kAlice, "", {"n1"}, true}, now());
+  const auto status = table_.Plan({spec, kAlice, "", {"n1"}, true}, limits_, now());
   ASSERT_TRUE(status.ok()) << status.status();
   ASSERT_EQ(status->nodes.size(), 1u);
   EXPECT_EQ(status->nodes[0].node, "n1");
-  table_.Abandon();
+  table_.Abandon(*status);
 }
 
 TEST_F(JobTest, ItsUserMayEndTheProfile) {

@@ -9,7 +9,7 @@ namespace perfd::daemon {
 namespace {
 
 TEST_F(ControlTest, NoAgentMeansUnavailable) {
-  const auto status = table_.Plan({CommandSpec(), kAlice, ""}, now()).status();
+  const auto status = table_.Plan({CommandSpec(), kAlice, ""}, limits_, now()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("perf-agent"));
 }
@@ -18,7 +18,7 @@ TEST_F(ControlTest, InvalidSpecIsRefused) {
   Connect("a");
   ProfileSpec spec = CommandSpec();
   spec.target.command.reset();
-  EXPECT_EQ(table_.Plan({spec, kAlice, ""}, now()).status().code(),
+  EXPECT_EQ(table_.Plan({spec, kAlice, ""}, limits_, now()).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 
@@ -26,26 +26,26 @@ TEST_F(ControlTest, OnlyThePrivilegedNameOtherUsers) {
   Connect("a");
   ProfileSpec spec = CommandSpec();
   spec.target.user = "bob";
-  EXPECT_EQ(table_.Plan({spec, kAlice, ""}, now()).status().code(),
+  EXPECT_EQ(table_.Plan({spec, kAlice, ""}, limits_, now()).status().code(),
             absl::StatusCode::kPermissionDenied);
-  EXPECT_TRUE(table_.Plan({spec, kRoot, ""}, now()).ok());
+  EXPECT_TRUE(table_.Plan({spec, kRoot, ""}, limits_, now()).ok());
   spec.target.user = "alice";
-  EXPECT_TRUE(table_.Plan({spec, kAlice, ""}, now()).ok());
+  EXPECT_TRUE(table_.Plan({spec, kAlice, ""}, limits_, now()).ok());
 }
 
 TEST_F(ControlTest, PidsNeedANode) {
   ProfileSpec spec;
   spec.target.pids = {42};
   Connect("a");
-  EXPECT_EQ(table_.Plan({spec, kAlice, "elsewhere"}, now())->nodes[0].node, "a");
+  EXPECT_EQ(table_.Plan({spec, kAlice, "elsewhere"}, limits_, now())->nodes[0].node, "a");
   Connect("b");
-  EXPECT_EQ(table_.Plan({spec, kAlice, "b"}, now())->nodes[0].node, "b");
-  EXPECT_EQ(table_.Plan({spec, kAlice, "elsewhere"}, now()).status().code(),
+  EXPECT_EQ(table_.Plan({spec, kAlice, "b"}, limits_, now())->nodes[0].node, "b");
+  EXPECT_EQ(table_.Plan({spec, kAlice, "elsewhere"}, limits_, now()).status().code(),
             absl::StatusCode::kInvalidArgument);
   spec.target.node = "a";
-  EXPECT_EQ(table_.Plan({spec, kAlice, "b"}, now())->nodes[0].node, "a");
+  EXPECT_EQ(table_.Plan({spec, kAlice, "b"}, limits_, now())->nodes[0].node, "a");
   spec.target.node = "c";
-  EXPECT_EQ(table_.Plan({spec, kAlice, "b"}, now()).status().code(),
+  EXPECT_EQ(table_.Plan({spec, kAlice, "b"}, limits_, now()).status().code(),
             absl::StatusCode::kUnavailable);
 }
 
@@ -56,14 +56,14 @@ TEST_F(ControlTest, AnOlderAgentIsNotGivenATree) {
   Record(table_.AgentConnected(old, now()));
   ProfileSpec spec;
   spec.target.pids = {7};
-  EXPECT_TRUE(table_.Plan({spec, kAlice, "n1"}, now()).ok());
+  EXPECT_TRUE(table_.Plan({spec, kAlice, "n1"}, limits_, now()).ok());
   spec.target.tree = true;
-  const auto refused = table_.Plan({spec, kAlice, "n1"}, now());
+  const auto refused = table_.Plan({spec, kAlice, "n1"}, limits_, now());
   EXPECT_TRUE(absl::IsUnimplemented(refused.status())) << refused.status();
   EXPECT_TRUE(absl::StrContains(refused.status().message(), "node n1 (version 0.1)"));
   old.abilities.process_trees = true;
   Record(table_.AgentConnected(old, now()));
-  const auto taken = table_.Plan({spec, kAlice, "n1"}, now());
+  const auto taken = table_.Plan({spec, kAlice, "n1"}, limits_, now());
   ASSERT_TRUE(taken.ok()) << taken.status();
   EXPECT_TRUE(taken->spec.target.tree);
 }
@@ -73,38 +73,55 @@ TEST_F(ControlTest, UserAgentsServeTheirUserOnly) {
   facts.user_mode = true;
   facts.uid = kAlice.uid;
   Record(table_.AgentConnected(facts, now()));
-  EXPECT_TRUE(table_.Plan({CommandSpec(), kAlice, ""}, now()).ok());
-  EXPECT_EQ(table_.Plan({CommandSpec(), Requester{1001, "bob", false}, ""}, now()).status().code(),
+  EXPECT_TRUE(table_.Plan({CommandSpec(), kAlice, ""}, limits_, now()).ok());
+  EXPECT_EQ(table_.Plan({CommandSpec(), Requester{1001, "bob", false}, ""}, limits_, now())
+                .status()
+                .code(),
             absl::StatusCode::kUnavailable);
 }
 
 TEST_F(ControlTest, ActiveProfilesAreLimited) {
   Connect("a");
-  for (int i = 0; i < 64; ++i) Submit();
-  EXPECT_EQ(table_.Plan({CommandSpec(), kAlice, ""}, now()).status().code(),
-            absl::StatusCode::kResourceExhausted);
+  const auto free = [&](const Requester& who, bool by_site = false) {
+    SubmitRequest request{CommandSpec(), who, ""};
+    request.by_site = by_site;
+    const auto planned = table_.Plan(request, limits_, now());
+    if (planned.ok()) table_.Abandon(*planned);
+    return planned.ok();
+  };
+  for (int i = 0; i < 8; ++i) Submit();
+  EXPECT_FALSE(free(kAlice)) << "of one user";
+  EXPECT_TRUE(free(kAlice, true)) << "what the site asks for is not hers";
+  for (uint32_t i = 8; i < 56; ++i) Submit(CommandSpec(), {2000 + i, "other", false});
+  EXPECT_FALSE(free({1001, "bob", false})) << "of all";
+  EXPECT_TRUE(free({1001, "bob", false}, true)) << "kept back for the site";
+  for (int i = 56; i < 64; ++i) Submit(CommandSpec(), {0, "root", true});
+  EXPECT_FALSE(free({0, "root", true}));
+  EXPECT_FALSE(free(kAlice, true));
 }
 
 TEST_F(ControlTest, APlanTakesAPlaceUntilItIsAddedOrAbandoned) {
   Connect("a");
   const SubmitRequest request{CommandSpec(), kAlice, ""};
-  for (int i = 0; i < 62; ++i) Submit();
-  auto first = table_.Plan(request, now());
+  for (int i = 0; i < 6; ++i) Submit();
+  auto first = table_.Plan(request, limits_, now());
   ASSERT_TRUE(first.ok());
-  ASSERT_TRUE(table_.Plan(request, now()).ok());
-  EXPECT_EQ(table_.Plan(request, now()).status().code(), absl::StatusCode::kResourceExhausted);
-  table_.Abandon();
-  EXPECT_TRUE(table_.Plan(request, now()).ok());
+  ASSERT_TRUE(table_.Plan(request, limits_, now()).ok());
+  EXPECT_EQ(table_.Plan(request, limits_, now()).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  table_.Abandon(*first);
+  EXPECT_TRUE(table_.Plan(request, limits_, now()).ok());
   first->id = "p-1";
   Record(table_.Add(*std::move(first), now()));
-  EXPECT_EQ(table_.Plan(request, now()).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(table_.Plan(request, limits_, now()).status().code(),
+            absl::StatusCode::kResourceExhausted);
 }
 
 TEST_F(ControlTest, ARefusedRequestTakesNoPlace) {
   Connect("a");
   ProfileSpec spec = CommandSpec();
   spec.target.node = "elsewhere";
-  for (int i = 0; i < 100; ++i) EXPECT_FALSE(table_.Plan({spec, kAlice, ""}, now()).ok());
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(table_.Plan({spec, kAlice, ""}, limits_, now()).ok());
   Submit();
   EXPECT_EQ(table_.size(), 1u);
 }

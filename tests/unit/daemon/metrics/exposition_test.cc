@@ -83,7 +83,7 @@ DaemonFigures SampleOver() {
 
 DaemonFigures SampleWithArchive() {
   DaemonFigures figures = Sample();
-  figures.http_refused = 9;
+  figures.refused = {.http = 9, .limits = {{"watches", 3}}};
   figures.archive = ArchiveFigure{.written = 7,
                                   .failures = 2,
                                   .dropped = 1,
@@ -308,7 +308,7 @@ TEST(Exposition, ShowsTheArchiveWhereThereIsOne) {
   for (const char* line :
        {"archive_written_total 7", "archive_failures_total 2", "archive_dropped_total 1",
         "archive_pending 3", "archive_deleted_total 4", "archive_files 5", "archive_bytes 600",
-        "archive_healthy 0", "http_refused_total 9"})
+        "archive_healthy 0", "http_refused_total 9", "limit_hits_total{limit=\"watches\"} 3"})
     EXPECT_THAT(text, HasSubstr(std::string("\nperfd_") + line + "\n"));
 }
 

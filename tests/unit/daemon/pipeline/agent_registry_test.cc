@@ -12,7 +12,9 @@ class SilentLink final : public AgentLink {
   void Stop(const StopNode&) override {}
   void Measure(const MeasureNode&) override {}
   void AskDoctor(uint64_t) override {}
-  void Close(const absl::Status&) override {}
+  void Close(const absl::Status&) override { closed = true; }
+
+  bool closed = false;
 };
 
 AgentFacts Agent(uint32_t uid, bool user_mode, const std::string& stream) {
@@ -29,7 +31,8 @@ class AgentRegistryTest : public testing::Test {
   bool Connects(const AgentFacts& facts, int64_t at_ns = 0) {
     return registry_.Connect(facts, std::make_shared<SilentLink>(), {at_ns, at_ns}).ok();
   }
-  AgentRegistry registry_;
+  Limits limits_;
+  AgentRegistry registry_{limits_};
 };
 
 TEST_F(AgentRegistryTest, TwoAgentsOfOneUserDoNotThrowEachOtherOut) {
@@ -61,6 +64,41 @@ TEST_F(AgentRegistryTest, TheNodesOwnAgentOutranksAUsers) {
   EXPECT_FALSE(Connects(Agent(1000, true, "one"), AgentRegistry::kSilentNs));
   EXPECT_FALSE(Connects(Agent(0, true, "roots-own")));
   EXPECT_TRUE(Connects(Agent(0, false, "spool-was-lost")));
+}
+
+TEST_F(AgentRegistryTest, AUserHasAFewNamesAndOnlyWhileConnected) {
+  LimitValues values = StandardLimits();
+  values[static_cast<size_t>(Limit::kNodeNamesPerUser)] = 2;
+  limits_.Set(values);
+  const auto connect = [&](uint32_t uid, const std::string& node) {
+    AgentFacts facts = Agent(uid, true, node);
+    facts.node = node;
+    return registry_.Connect(facts, std::make_shared<SilentLink>(), {0, 0});
+  };
+  const auto first = connect(1000, "a");
+  ASSERT_TRUE(first.ok());
+  ASSERT_TRUE(connect(1000, "b").ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(connect(1000, "c").status()));
+  EXPECT_TRUE(connect(1000, "b").ok()) << "the name is theirs";
+  EXPECT_TRUE(connect(1001, "c").ok());
+  EXPECT_EQ(registry_.Disconnect(*first, 0), "a");
+  EXPECT_FALSE(registry_.entries().contains("a"));
+  EXPECT_TRUE(connect(1000, "d").ok());
+}
+
+TEST_F(AgentRegistryTest, AUsersAgentMakesRoomForANodes) {
+  LimitValues values = StandardLimits();
+  values[static_cast<size_t>(Limit::kNodeNames)] = 1;
+  limits_.Set(values);
+  AgentFacts users = Agent(1000, true, "one");
+  const auto link = std::make_shared<SilentLink>();
+  ASSERT_TRUE(registry_.Connect(users, link, {0, 0}).ok());
+  AgentFacts node = Agent(0, false, "two");
+  node.node = "b";
+  EXPECT_TRUE(registry_.Connect(node, std::make_shared<SilentLink>(), {0, 0}).ok());
+  EXPECT_TRUE(link->closed);
+  users.node = "c";
+  EXPECT_FALSE(registry_.Connect(users, std::make_shared<SilentLink>(), {0, 0}).ok());
 }
 
 TEST_F(AgentRegistryTest, ANameBelongsToTheStreamThatHadItLast) {

@@ -156,7 +156,7 @@ TEST_F(JobAdmissionTest, WhatCannotBePlannedLeavesItsPlace) {
   EXPECT_THAT(none.reason, HasSubstr("no node is connected"));
   Connect("a");
   // As many as the daemon takes at a time; the next one is told so.
-  const size_t most = ControlLimits().active_profiles;
+  const auto most = static_cast<size_t>(Limits().Value(Limit::kProfiles));
   for (size_t i = 0; i < most; ++i)
     EXPECT_EQ(Begin(Job(std::to_string(100 + i))).decision, D::kProfile);
   EXPECT_EQ(Begin(Job("2")).decision, D::kUnavailable);

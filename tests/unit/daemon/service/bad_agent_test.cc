@@ -139,7 +139,7 @@ TEST_F(BadAgentTest, OversizedMessagesAreRefusedWithTheLimitAndCounted) {
   for (const auto& messages :
        {std::vector<std::string>{Padded(kLimit + 1)},
         std::vector<std::string>{HelloBytes(), Padded(kLimit + 1)},
-        std::vector<std::string>{HelloBytes(), Padded(GrpcHost::kMaxMessageBytes)}}) {
+        std::vector<std::string>{HelloBytes(), Padded(Door::kMaxMessageBytes)}}) {
     ASSERT_GT(messages.back().size(), kLimit);
     const grpc::Status status = SendRaw(Connect(), messages);
     EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
@@ -147,7 +147,7 @@ TEST_F(BadAgentTest, OversizedMessagesAreRefusedWithTheLimitAndCounted) {
   }
   EXPECT_EQ(pipeline_->Figures().streams_malformed, 3u);
   // What gRPC does not even hand over.
-  for (const size_t bytes : {size_t{GrpcHost::kMaxMessageBytes} + 1, 2 * kLimit + 1}) {
+  for (const size_t bytes : {size_t{Door::kMaxMessageBytes} + 1, 2 * kLimit + 1}) {
     const grpc::Status status = SendRaw(Connect(), {HelloBytes(), Padded(bytes)});
     EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
   }

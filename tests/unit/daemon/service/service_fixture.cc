@@ -147,7 +147,7 @@ void ServiceFixture::StartDaemon() {
   pipeline_ = std::make_unique<Pipeline>(*store_, clock_, std::move(pipeline_options));
   EXPECT_TRUE(pipeline_->Restore().ok());
   identity_.own_uid = ::getuid();
-  host_ = std::make_unique<GrpcHost>(*pipeline_, identity_, *accounts_, tls_);
+  host_ = std::make_unique<GrpcHost>(*pipeline_, identity_, *accounts_, tls_, limits_);
   pipeline_->Run();
   EXPECT_TRUE(
       door_->Serve([this](UniqueFd fd, uint32_t uid) { host_->Adopt(std::move(fd), uid); }).ok());

@@ -12,8 +12,8 @@
 #include "core/base/clock.h"
 #include "core/service/accounts.h"
 #include "daemon/pipeline/pipeline.h"
-#include "daemon/service/grpc_host.h"
-#include "daemon/service/unix_door.h"
+#include "daemon/service/doors/grpc_host.h"
+#include "daemon/service/doors/unix_door.h"
 #include "perfd/v1/agent.grpc.pb.h"
 #include "perfd/v1/profiler.grpc.pb.h"
 
@@ -79,6 +79,7 @@ class ServiceFixture : public testing::Test {
   std::unique_ptr<UnixDoor> door_;
   std::unique_ptr<Pipeline> pipeline_;
   TlsGate tls_;
+  Limits limits_;
   std::unique_ptr<GrpcHost> host_;
 };
 

@@ -164,6 +164,21 @@ TEST_F(StoreTest, FlushAnswersWhatWasQueued) {
   EXPECT_EQ(answered, 1000);
 }
 
+TEST_F(StoreTest, AStreamHasSoManyGapsAndNoMore) {
+  const std::string id = *store_->Create(Profile(1));
+  const auto append = [&](uint64_t sequence) {
+    WindowRecord record = Record(id, sequence);
+    record.stream.most_gaps = 3;
+    return Append(std::move(record)).status();
+  };
+  for (const uint64_t sequence : {1, 3, 5, 7}) EXPECT_TRUE(append(sequence).ok()) << sequence;
+  EXPECT_TRUE(absl::IsFailedPrecondition(append(9)));
+  EXPECT_TRUE(append(8).ok()) << "it goes on";
+  EXPECT_TRUE(append(4).ok()) << "a gap is filled";
+  EXPECT_TRUE(append(10).ok());
+  EXPECT_TRUE(store_->healthy());
+}
+
 TEST_F(StoreTest, SequenceBoundaries) {
   const std::string id = *store_->Create(Profile(1));
   EXPECT_EQ(Append(Record(id, 0)).status().code(), absl::StatusCode::kInvalidArgument);

@@ -1,9 +1,6 @@
-#include "daemon/service/grpc_host.h"
+#include "daemon/service/doors/grpc_host.h"
 
-#include <fcntl.h>
 #include <grpcpp/health_check_service_interface.h>
-#include <grpcpp/server_builder.h>
-#include <grpcpp/server_posix.h>
 #include <pthread.h>
 
 #include <utility>
@@ -17,32 +14,17 @@
 namespace perfd::daemon {
 namespace {
 
-constexpr absl::Duration kLookUpAgain = absl::Seconds(30);     // group membership may change
-constexpr absl::Duration kLookUpAgainSoon = absl::Seconds(2);  // it could not be told
-constexpr int kMostProbes = 3;                                 // while the rules change
+constexpr int kMostProbes = 3;  // while the rules change
 constexpr absl::Duration kWatch = absl::Seconds(1);
 constexpr absl::Duration kEvictWithin = absl::Seconds(1);
-constexpr int kKeepaliveMs = 20'000;
-constexpr int kKeepaliveTimeoutMs = 10'000;
-constexpr int kMinPingMs = 5'000;
-constexpr int kMaxCallsPerConnection = 128;
-
-void Configure(grpc::ServerBuilder& builder) {
-  builder.SetMaxReceiveMessageSize(GrpcHost::kMaxMessageBytes);
-  builder.SetMaxSendMessageSize(-1);  // reports of large jobs; the client sets its own limit
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingMs);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsPerConnection);
-  // Two daemons on one port would share its connections unseen.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-}
 
 }  // namespace
 
-GrpcHost::GrpcHost(Pipeline& pipeline, IdentityOptions identity, Accounts& accounts, TlsGate& tls)
-    : identities_(std::move(identity), accounts), shared_(pipeline, tls) {
+GrpcHost::GrpcHost(Pipeline& pipeline, IdentityOptions identity, Accounts& accounts, TlsGate& tls,
+                   Limits& limits)
+    : identities_(std::move(identity), accounts),
+      shared_(pipeline, tls, limits),
+      connections_(limits) {
   grpc::EnableDefaultHealthCheckService(true);
   watchdog_ = std::thread([this] { Watchdog(); });
 }
@@ -51,45 +33,59 @@ GrpcHost::~GrpcHost() {
   Shutdown(absl::Seconds(1));
 }
 
-bool GrpcHost::Open(Door* door, PeerSource source, const TlsOptions* tls, int* port) {
-  door->agents = std::make_unique<AgentCalls>(shared_, source);
-  door->profiler = std::make_unique<ProfilerCalls>(shared_, source);
-  door->hooks = std::make_unique<HookCalls>(shared_, std::move(source));
-  grpc::ServerBuilder builder;
-  Configure(builder);
-  if (tls != nullptr) builder.AddListeningPort(tls->listen, shared_.tls.Credentials(), port);
-  builder.RegisterService(door->agents.get());
-  builder.RegisterService(door->profiler.get());
-  builder.RegisterService(door->hooks.get());
-  HandOver();
-  door->server = builder.BuildAndStart();
-  if (door->server == nullptr) return false;
-  door->server->GetHealthCheckService()->SetServingStatus(shared_.pipeline.Healthy());
-  return true;
+void GrpcHost::RenewLimits() {
+  MutexLock lock(&mutex_);
+  for (const auto& [uid, door] : doors_) door->SizeMemory();
+  if (tls_door_ != nullptr) tls_door_->SizeMemory();
 }
 
-std::shared_ptr<GrpcHost::Door> GrpcHost::EvictOldest() {
-  auto oldest = doors_.begin();
+std::shared_ptr<Door> GrpcHost::EvictOldest(bool unknown) {
+  auto oldest = doors_.end();
+  bool oldest_idle = false;
   for (auto it = doors_.begin(); it != doors_.end(); ++it) {
-    if (it->second->used < oldest->second->used) oldest = it;
+    Door& door = *it->second;
+    const bool idle = connections_.Of(it->first) == 0;
+    if (door.full_agent() || (unknown && (!idle || !door.unknown().held()))) continue;
+    if (oldest == doors_.end() || idle > oldest_idle ||
+        (idle == oldest_idle && door.used() < oldest->second->used())) {
+      oldest = it;
+      oldest_idle = idle;
+    }
   }
+  if (oldest == doors_.end()) return nullptr;
   std::shared_ptr<Door> door = std::move(oldest->second);
   doors_.erase(oldest);
   return door;
 }
 
-std::shared_ptr<GrpcHost::Door> GrpcHost::DoorOf(uint32_t uid) {
+absl::StatusOr<std::shared_ptr<Door>> GrpcHost::MakeRoom(bool known, Share* place) {
+  std::shared_ptr<Door> evicted;
+  if (!known) {
+    auto taken = shared_.limits.Acquire(Limit::kUnknownUsers, Requester{});
+    if (!taken.ok()) evicted = EvictOldest(/*unknown=*/true);
+    if (evicted != nullptr) evicted->unknown() = {};
+    if (evicted != nullptr) taken = shared_.limits.Acquire(Limit::kUnknownUsers, Requester{});
+    RETURN_IF_ERROR(taken.status());
+    *place = *std::move(taken);
+  }
+  if (evicted == nullptr && doors_.size() >= kMaxUids) {
+    evicted = EvictOldest(/*unknown=*/false);
+    if (evicted == nullptr) return absl::ResourceExhaustedError("all servers are of agents");
+  }
+  return evicted;
+}
+
+std::shared_ptr<Door> GrpcHost::DoorOf(uint32_t uid) {
   std::shared_ptr<Door>& door = doors_[uid];
   if (door == nullptr) {
-    door = std::make_shared<Door>();
-    const bool open = Open(
-        door.get(),
+    const bool full_agent = identities_.FromUidAlone(uid).full_agent;
+    door = std::make_shared<Door>(shared_, full_agent ? Door::Kind::kFullAgent : Door::Kind::kUser);
+    const bool open = door->Open(
         [self = std::weak_ptr<Door>(door)](
             const grpc::CallbackServerContext&) -> absl::StatusOr<Peer> {
           const std::shared_ptr<Door> own = self.lock();
           if (own == nullptr) return absl::UnavailableError("the connection is closing");
-          MutexLock lock(&own->mutex);
-          return own->peer;
+          return own->peer();
         },
         nullptr, nullptr);
     if (!open) {
@@ -97,22 +93,22 @@ std::shared_ptr<GrpcHost::Door> GrpcHost::DoorOf(uint32_t uid) {
       return nullptr;
     }
   }
-  door->used = absl::Now();
+  door->Use(absl::Now());
   return door;
 }
 
 // Null when the uid must be looked up first.
-std::shared_ptr<GrpcHost::Door> GrpcHost::KnownDoor(uint32_t uid) {
+std::shared_ptr<Door> GrpcHost::KnownDoor(uint32_t uid) {
   MutexLock lock(&mutex_);
   const auto it = doors_.find(uid);
   const absl::Time now = absl::Now();
-  if (it == doors_.end() || now > it->second->known_until) return nullptr;
-  it->second->used = now;
+  if (it == doors_.end() || !it->second->IsKnown(now)) return nullptr;
+  it->second->Use(now);
   return it->second;
 }
 
 // The door of the uid, who is looked up for it; null: the daemon stops, or there can be no door.
-std::shared_ptr<GrpcHost::Door> GrpcHost::Introduce(uint32_t uid) {
+std::shared_ptr<Door> GrpcHost::Introduce(uint32_t uid) {
   for (int i = 0; i < kMostProbes && !Stopping(); ++i) {
     const Identities::Known known = identities_.LookUp(uid);
     std::shared_ptr<Door> evicted;
@@ -121,9 +117,18 @@ std::shared_ptr<GrpcHost::Door> GrpcHost::Introduce(uint32_t uid) {
       MutexLock lock(&mutex_);
       if (stopping_) break;
       if (known.generation != identities_.generation()) continue;  // the rules are others by now
-      if (doors_.size() >= kMaxUids && !doors_.contains(uid)) evicted = EvictOldest();
+      Share place;
+      if (!doors_.contains(uid)) {
+        auto room = MakeRoom(known.named || !known.sure, &place);
+        if (!room.ok()) {
+          LogClosed(uid, room.status());
+          return nullptr;
+        }
+        evicted = *std::move(room);
+      }
       door = DoorOf(uid);
-      if (door != nullptr) Know(*door, known);
+      if (door != nullptr) door->Know(known);
+      if (door != nullptr && place.held()) door->unknown() = std::move(place);
     }
     if (evicted != nullptr) End(std::move(evicted));
     if (door == nullptr) LogError("no gRPC server could be made for uid {}", uid);
@@ -132,15 +137,15 @@ std::shared_ptr<GrpcHost::Door> GrpcHost::Introduce(uint32_t uid) {
   return nullptr;
 }
 
-void GrpcHost::Know(Door& door, const Identities::Known& known) {
-  door.known_until = absl::Now() + (known.sure ? kLookUpAgain : kLookUpAgainSoon);
-  MutexLock lock(&door.mutex);
-  door.peer = known.peer;
+void GrpcHost::LogClosed(uint32_t uid, const absl::Status& why) {
+  if (const auto more = closed_.Next(absl::GetCurrentTimeNanos()); more.has_value())
+    LogWarning("a connection of uid {} is closed: {} ({} more since the last such line)", uid,
+               Text(why), *more);
 }
 
 void GrpcHost::End(std::shared_ptr<Door> evicted) {
   const auto end = [evicted = std::move(evicted)] {
-    evicted->server->Shutdown(absl::ToChronoTime(absl::Now() + kEvictWithin));
+    evicted->Shutdown(absl::Now() + kEvictWithin);
   };
   if (!introductions_.Post(end, end)) end();
 }
@@ -151,18 +156,17 @@ bool GrpcHost::Stopping() {
 }
 
 void GrpcHost::Adopt(UniqueFd connection, uint32_t uid) {
-  const auto enter = [](Door& door, UniqueFd fd) {
-    const int flags = ::fcntl(fd.get(), F_GETFL);
-    ::fcntl(fd.get(), F_SETFL, flags | O_NONBLOCK);
-    grpc::AddInsecureChannelFromFd(door.server.get(), fd.Release());
-  };
+  if (const absl::Status taken = connections_.Add(connection.get(), uid); !taken.ok()) {
+    MutexLock lock(&mutex_);
+    return LogClosed(uid, taken);
+  }
   if (const std::shared_ptr<Door> door = KnownDoor(uid); door != nullptr)
-    return enter(*door, std::move(connection));
+    return door->Enter(std::move(connection));
   // Shared: a task can be copied.
   auto waiting = std::make_shared<UniqueFd>(std::move(connection));
-  const auto introduce = [this, enter, waiting, uid] {
+  const auto introduce = [this, waiting, uid] {
     const std::shared_ptr<Door> door = Introduce(uid);
-    if (door != nullptr) enter(*door, std::move(*waiting));
+    if (door != nullptr) door->Enter(std::move(*waiting));
   };
   if (uid == 0) return introduce();  // nobody is asked who that is
   if (!introductions_.Post(introduce) && !introductions_.closed())
@@ -172,9 +176,8 @@ void GrpcHost::Adopt(UniqueFd connection, uint32_t uid) {
 absl::StatusOr<std::string> GrpcHost::ListenTls(const TlsOptions& options) {
   RETURN_IF_ERROR(shared_.tls.Open(options));
   int port = 0;
-  auto door = std::make_shared<Door>();
-  const bool open = Open(
-      door.get(),
+  auto door = std::make_shared<Door>(shared_, Door::Kind::kTls);
+  const bool open = door->Open(
       [this](const grpc::CallbackServerContext& context) -> absl::StatusOr<Peer> {
         ASSIGN_OR_RETURN(std::shared_ptr<PeerCertificate> certificate,
                          shared_.tls.Admit(context.auth_context().get()));
@@ -206,16 +209,13 @@ void GrpcHost::SetIdentity(IdentityOptions identity) {
     doors.assign(doors_.begin(), doors_.end());
   }
   for (const auto& [uid, door] : doors) {
-    const Peer certain = identities_.FromUidAlone(uid);
-    MutexLock lock(&door->mutex);
-    door->peer.full_agent = certain.full_agent;
-    if (other_group) door->peer.requester.privileged = certain.requester.privileged;
+    door->KnowCertain(identities_.FromUidAlone(uid), other_group);
   }
   for (const auto& [uid, door] : doors) {
     if (Stopping()) return;
     const Identities::Known known = identities_.LookUp(uid);
     MutexLock lock(&mutex_);
-    Know(*door, known);
+    door->Know(known);
   }
 }
 
@@ -230,7 +230,7 @@ void GrpcHost::Watchdog() {
       if (tls_door_ != nullptr) doors.push_back(tls_door_);
     }
     const bool healthy = shared_.pipeline.Healthy();
-    for (const auto& door : doors) door->server->GetHealthCheckService()->SetServingStatus(healthy);
+    for (const auto& door : doors) door->SetServing(healthy);
     shared_.streams.Check(shared_.tls);
     shared_.tls.WarnOfExpiry(absl::Now());
   }
@@ -247,7 +247,7 @@ void GrpcHost::Shutdown(absl::Duration within) {
     tls_door_ = nullptr;
   }
   if (watchdog_.joinable()) watchdog_.join();
-  const auto deadline = absl::ToChronoTime(absl::Now() + within);
+  const absl::Time deadline = absl::Now() + within;
   const absl::Status reason = absl::UnavailableError("perfd is stopping");
   shared_.streams.CloseAll(reason);
   shared_.watches.End(reason);
@@ -255,7 +255,7 @@ void GrpcHost::Shutdown(absl::Duration within) {
   shared_.hooks.Close(within / 2);
   shared_.queries.Close(within / 2);
   introductions_.Close(absl::ZeroDuration());
-  for (const auto& door : doors) door->server->Shutdown(deadline);
+  for (const auto& door : doors) door->Shutdown(deadline);
 }
 
 size_t GrpcHost::servers() {

@@ -1,4 +1,4 @@
-// daemon/service/unix_door.h - the Unix socket: accepts, asks the kernel who it is, hands the connection on.
+// daemon/service/doors/unix_door.h - the Unix socket: accepts, asks the kernel who it is, hands the connection on.
 //
 // Shape    Open binds and listens; Serve starts the accepting thread; Stop, or the destructor, ends it and removes the socket:
 //          whoever comes later is told at once that nobody listens.
@@ -7,8 +7,8 @@
 // Safety   the socket is open to everyone (0666) in a folder only its owner may change (0755): who may do what is
 //          decided by the peer's uid, never by what it says.
 // Source   unix(7) SO_PEERCRED.
-#ifndef DAEMON_SERVICE_UNIX_DOOR_H_
-#define DAEMON_SERVICE_UNIX_DOOR_H_
+#ifndef DAEMON_SERVICE_DOORS_UNIX_DOOR_H_
+#define DAEMON_SERVICE_DOORS_UNIX_DOOR_H_
 
 #include <cstdint>
 #include <functional>
@@ -50,4 +50,4 @@ class UnixDoor {
 
 }  // namespace perfd::daemon
 
-#endif  // DAEMON_SERVICE_UNIX_DOOR_H_
+#endif  // DAEMON_SERVICE_DOORS_UNIX_DOOR_H_

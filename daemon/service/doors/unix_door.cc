@@ -1,4 +1,4 @@
-#include "daemon/service/unix_door.h"
+#include "daemon/service/doors/unix_door.h"
 
 #include <poll.h>
 #include <pthread.h>

@@ -1,0 +1,85 @@
+#include "daemon/limits/connections.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+
+namespace perfd::daemon {
+namespace {
+
+constexpr int kAtOnce = 64;
+
+}  // namespace
+
+Connections::Connections(Limits& limits)
+    : limits_(limits),
+      hangups_(::epoll_create1(EPOLL_CLOEXEC)),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  epoll_event event{.events = EPOLLIN, .data = {.fd = wake_.get()}};
+  if (!hangups_.valid() || !wake_.valid() ||
+      ::epoll_ctl(hangups_.get(), EPOLL_CTL_ADD, wake_.get(), &event) != 0) {
+    LogError("connections cannot be watched: {}", std::strerror(errno));
+    return;  // every Add fails, in words
+  }
+  thread_ = std::thread([this] { Run(); });
+}
+
+Connections::~Connections() {
+  if (!thread_.joinable()) return;
+  ::eventfd_write(wake_.get(), 1);
+  thread_.join();
+}
+
+absl::Status Connections::Add(int connection, uint32_t uid) {
+  ASSIGN_OR_RETURN(Share place, limits_.Acquire(Limit::kConnectionsPerUser, uid));
+  UniqueFd fd(::fcntl(connection, F_DUPFD_CLOEXEC, 0));
+  if (!fd.valid()) return absl::ResourceExhaustedError(std::strerror(errno));
+  const int key = fd.get();
+  MutexLock lock(&mutex_);
+  // Under the lock: the hang-up may come at once. Of a connection that is over already, too.
+  epoll_event event{.events = EPOLLRDHUP, .data = {.fd = key}};
+  if (::epoll_ctl(hangups_.get(), EPOLL_CTL_ADD, key, &event) != 0)
+    return absl::ResourceExhaustedError(std::strerror(errno));
+  connections_[key] = {std::move(fd), uid, std::move(place)};
+  ++of_user_[uid];
+  return absl::OkStatus();
+}
+
+size_t Connections::Of(uint32_t uid) const {
+  MutexLock lock(&mutex_);
+  const auto found = of_user_.find(uid);
+  return found == of_user_.end() ? 0 : found->second;
+}
+
+void Connections::Run() {
+  pthread_setname_np(pthread_self(), "perfd-hangup");
+  std::array<epoll_event, kAtOnce> events{};
+  while (true) {
+    const int count = ::epoll_wait(hangups_.get(), events.data(), kAtOnce, -1);
+    if (count < 0 && errno != EINTR) return;
+    for (int i = 0; i < count; ++i) {
+      const int fd = events[static_cast<size_t>(i)].data.fd;
+      if (fd == wake_.get()) return;
+      MutexLock lock(&mutex_);
+      const auto ended = connections_.find(fd);
+      if (ended == connections_.end()) continue;
+      if (const auto user = of_user_.find(ended->second.uid); --user->second == 0)
+        of_user_.erase(user);
+      // The other descriptor may keep it in the set (epoll(7), questions 2 and 6).
+      ::epoll_ctl(hangups_.get(), EPOLL_CTL_DEL, fd, nullptr);
+      connections_.erase(ended);
+    }
+  }
+}
+
+}  // namespace perfd::daemon

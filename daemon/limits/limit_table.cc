@@ -1,0 +1,174 @@
+#include "daemon/limits/limit_table.h"
+
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+
+namespace perfd::daemon {
+namespace {
+
+constexpr char kAsk[] = "or ask who runs perfd to raise it";
+
+// lint: data table
+constexpr LimitRow kTable[] = {
+    {.limit = Limit::kConnectionsPerUser,
+     .key = "limits.connections_per_user",
+     .per = LimitPer::kUser,
+     .what = "connections to the Unix socket",
+     .standard = 64,
+     .low = 4,
+     .high = 65536,
+     .instead = "close one"},
+    {.limit = Limit::kUnknownUsers,
+     .key = "limits.unknown_users",
+     .per = LimitPer::kEveryone,
+     .what = "user ids with connections that the user database does not know",
+     .standard = 16,
+     .low = 1,
+     .high = 256,
+     .instead = "wait until others have left"},
+    {.limit = Limit::kDoorMemory,
+     .key = "limits.request_mib_per_user",
+     .per = LimitPer::kUser,
+     .what =
+         "requests on their way in on the Unix socket; a node's own agent has ten times as much",
+     .unit = "MiB",
+     .standard = 32,
+     .low = 20,
+     .high = 4096,
+     .instead = "wait"},
+    {.limit = Limit::kTlsMemory,
+     .key = "limits.request_mib_tls",
+     .per = LimitPer::kEveryone,
+     .what = "requests on their way in over TCP",
+     .unit = "MiB",
+     .standard = 1024,
+     .low = 64,
+     .high = 65536,
+     .instead = "wait"},
+    {.limit = Limit::kQuestionsPerUser,
+     .key = "limits.questions_per_user",
+     .per = LimitPer::kUser,
+     .what = "calls that wait for their answer",
+     .standard = 32,
+     .low = 2,
+     .high = 128,
+     .instead = "wait for one to be answered"},
+    {.limit = Limit::kWatches,
+     .key = "limits.watches",
+     .per = LimitPer::kEveryone,
+     .what = "calls of watch that stand",
+     .standard = 256,
+     .low = 16,
+     .high = 16384,
+     .kept = 32,
+     .instead = "try again later"},
+    {.limit = Limit::kWatchesPerUser,
+     .key = "limits.watches_per_user",
+     .per = LimitPer::kUser,
+     .what = "calls of watch that stand",
+     .standard = 16,
+     .low = 1,
+     .high = 256,
+     .instead = "end one"},
+    {.limit = Limit::kProfiles,
+     .key = "limits.profiles",
+     .per = LimitPer::kEveryone,
+     .what = "active profiles",
+     .standard = 64,
+     .low = 2,
+     .high = 1024,
+     .kept = 8,
+     .instead = "wait for one to end"},
+    {.limit = Limit::kProfilesPerUser,
+     .key = "limits.profiles_per_user",
+     .per = LimitPer::kUser,
+     .what = "active profiles",
+     .standard = 8,
+     .low = 1,
+     .high = 1024,
+     .instead = "wait for one to end, or cancel one"},
+    {.limit = Limit::kNodeNames,
+     .key = "limits.nodes",
+     .per = LimitPer::kEveryone,
+     .what = "nodes that are known",
+     .standard = 65536,
+     .low = 16,
+     .high = 65536,
+     .instead = "end agents that are not needed"},
+    {.limit = Limit::kNodeNamesPerUser,
+     .key = "limits.nodes_per_user",
+     .per = LimitPer::kUser,
+     .what = "nodes with an agent in user mode",
+     .standard = 16,
+     .low = 1,
+     .high = 4096,
+     .instead = "end one of your agents"},
+    {.limit = Limit::kGapsPerStream,
+     .key = "limits.gaps_per_stream",
+     .per = LimitPer::kStream,
+     .what = "gaps in the numbers of the windows that an agent sent",
+     .standard = 1024,
+     .low = 16,
+     .high = 65536,
+     .instead = "move the agent's spool away: it then begins anew"},
+    {.limit = Limit::kAuditPerUser,
+     .key = "limits.audit_entries_per_user",
+     .per = LimitPer::kUser,
+     .what = "entries for the audit log from agents in user mode",
+     .a_minute = true,
+     .standard = 6000,
+     .low = 100,
+     .high = 1000000,
+     .instead = "wait a minute"},
+};
+static_assert(std::size(kTable) == kLimits);
+
+}  // namespace
+
+absl::Span<const LimitRow> LimitTable() {
+  return kTable;
+}
+
+const LimitRow& RowOf(Limit limit) {
+  return kTable[static_cast<size_t>(limit)];
+}
+
+absl::string_view NameOf(LimitPer per) {
+  switch (per) {
+    case LimitPer::kEveryone:
+      return "everyone";
+    case LimitPer::kUser:
+      return "one user";
+    case LimitPer::kStream:
+      return "one agent's stream";
+  }
+  return "";
+}
+
+LimitValues StandardLimits() {
+  LimitValues values{};
+  for (const LimitRow& row : kTable) values[static_cast<size_t>(row.limit)] = row.standard;
+  return values;
+}
+
+absl::Status Refusal(const LimitRow& row, int64_t value) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the limit of ", value, row.unit.empty() ? "" : " ", row.unit, " ", row.what,
+                   " of ", NameOf(row.per), row.a_minute ? ", in a minute" : "",
+                   " is reached: ", row.instead, ", ", kAsk, " (", row.key, ")"));
+}
+
+std::string LimitsAsMarkdown() {
+  std::string text =
+      "| key | bounds | of | standard | from, to | kept back |\n|---|---|---|---|---|---|\n";
+  for (const LimitRow& row : kTable) {
+    const std::string unit = row.unit.empty() ? "" : absl::StrCat(" ", row.unit);
+    absl::StrAppend(&text, "| `", row.key, "` | ", row.what, " | ", NameOf(row.per),
+                    row.a_minute ? ", in a minute" : "", " | ", row.standard, unit, " | ", row.low,
+                    ", ", row.high, " | ", row.kept == 0 ? "" : absl::StrCat(row.kept), " |\n");
+  }
+  return text;
+}
+
+}  // namespace perfd::daemon

@@ -1,0 +1,114 @@
+#include "daemon/limits/limits.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/clock.h"
+
+namespace perfd::daemon {
+namespace {
+
+// Everybody's together have one holder.
+std::string HolderOf(Limit limit, uint32_t uid) {
+  return RowOf(limit).per == LimitPer::kEveryone ? std::string() : absl::StrCat(uid);
+}
+
+}  // namespace
+
+Share& Share::operator=(Share&& other) noexcept {
+  if (this == &other) return *this;
+  if (limits_ != nullptr) limits_->GiveBack(limit_, holder_);
+  limits_ = std::exchange(other.limits_, nullptr);
+  limit_ = other.limit_;
+  holder_ = std::move(other.holder_);
+  return *this;
+}
+
+Share::~Share() {
+  if (limits_ != nullptr) limits_->GiveBack(limit_, holder_);
+}
+
+void Limits::Set(const LimitValues& values) {
+  MutexLock lock(&mutex_);
+  values_ = values;
+}
+
+int64_t Limits::Value(Limit limit) const {
+  MutexLock lock(&mutex_);
+  return values_[static_cast<size_t>(limit)];
+}
+
+bool Limits::HasRoom(Limit limit, int64_t used, bool privileged) const {
+  const LimitRow& row = RowOf(limit);
+  if (privileged && row.per == LimitPer::kUser) return true;
+  const int64_t value = values_[static_cast<size_t>(limit)];
+  const int64_t kept = privileged ? 0 : std::min(row.kept, value / 2);
+  return used < value - kept;
+}
+
+absl::StatusOr<Share> Limits::AcquireAs(Limit limit, std::string holder, bool privileged) {
+  MutexLock lock(&mutex_);
+  const auto found = used_.find({limit, holder});
+  if (!HasRoom(limit, found == used_.end() ? 0 : found->second, privileged)) {
+    ++hits_[static_cast<size_t>(limit)];
+    return Refusal(RowOf(limit), values_[static_cast<size_t>(limit)]);
+  }
+  ++used_[{limit, holder}];
+  return Share(this, limit, std::move(holder));
+}
+
+absl::StatusOr<Share> Limits::Acquire(Limit limit, const Requester& who) {
+  return AcquireAs(limit, HolderOf(limit, who.uid), who.privileged);
+}
+
+absl::StatusOr<Share> Limits::Acquire(Limit limit, uint32_t uid) {
+  return AcquireAs(limit, HolderOf(limit, uid), uid == 0);
+}
+
+absl::Status Limits::Check(Limit limit, int64_t used, const Requester& who) {
+  MutexLock lock(&mutex_);
+  if (HasRoom(limit, used, who.privileged)) return absl::OkStatus();
+  ++hits_[static_cast<size_t>(limit)];
+  return Refusal(RowOf(limit), values_[static_cast<size_t>(limit)]);
+}
+
+absl::Status Limits::Spend(Limit limit, uint32_t uid, int64_t amount, int64_t now_ns) {
+  if (amount <= 0) return absl::OkStatus();
+  MutexLock lock(&mutex_);
+  if (const int64_t minute = now_ns / (60 * kNsPerSecond); minute != minute_) {
+    spent_.clear();
+    minute_ = minute;
+  }
+  int64_t& spent = spent_[{limit, uid}];
+  const int64_t value = values_[static_cast<size_t>(limit)];
+  if (amount > value || spent > value - amount) {
+    ++hits_[static_cast<size_t>(limit)];
+    return Refusal(RowOf(limit), value);
+  }
+  spent += amount;
+  return absl::OkStatus();
+}
+
+void Limits::GiveBack(Limit limit, const std::string& holder) {
+  MutexLock lock(&mutex_);
+  const auto found = used_.find({limit, holder});
+  if (found != used_.end() && --found->second == 0) used_.erase(found);
+}
+
+std::vector<Limits::Use> Limits::UseOf(uint32_t uid) const {
+  MutexLock lock(&mutex_);
+  std::vector<Use> uses;
+  for (const LimitRow& row : LimitTable()) {
+    const auto found = used_.find({row.limit, HolderOf(row.limit, uid)});
+    uses.push_back({row.limit, found == used_.end() ? 0 : found->second,
+                    values_[static_cast<size_t>(row.limit)]});
+  }
+  return uses;
+}
+
+std::array<uint64_t, kLimits> Limits::Hits() const {
+  MutexLock lock(&mutex_);
+  return hits_;
+}
+
+}  // namespace perfd::daemon

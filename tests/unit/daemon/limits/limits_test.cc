@@ -1,0 +1,143 @@
+#include "daemon/limits/limits.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+#include "core/base/clock.h"
+
+namespace perfd::daemon {
+namespace {
+
+using testing::HasSubstr;
+
+const Requester kAlice{.uid = 1001, .name = "alice", .privileged = false};
+const Requester kBob{.uid = 1002, .name = "bob", .privileged = false};
+const Requester kRoot{.uid = 0, .name = "root", .privileged = true};
+
+LimitValues Only(int64_t value) {
+  LimitValues values{};
+  values.fill(value);
+  return values;
+}
+
+// As many as there are, and the refusal of the next.
+std::vector<Share> AcquireAll(Limits& limits, Limit limit, const Requester& who,
+                              absl::Status* last) {
+  std::vector<Share> shares;
+  while (true) {
+    auto share = limits.Acquire(limit, who);
+    *last = share.status();
+    if (!share.ok() || shares.size() > 1000) return shares;
+    shares.push_back(*std::move(share));
+  }
+}
+
+TEST(LimitTableTest, ARowForEachLimitInTheirOrder) {
+  ASSERT_EQ(LimitTable().size(), kLimits);
+  for (size_t i = 0; i < kLimits; ++i) {
+    const LimitRow& row = LimitTable()[i];
+    EXPECT_EQ(static_cast<size_t>(row.limit), i) << row.key;
+    EXPECT_LE(row.low, row.standard) << row.key;
+    EXPECT_LE(row.standard, row.high) << row.key;
+    EXPECT_TRUE(row.kept == 0 || row.per == LimitPer::kEveryone) << row.key;
+    EXPECT_LT(row.kept, row.standard) << row.key;
+    EXPECT_THAT(std::string(row.key), testing::StartsWith("limits."));
+  }
+}
+
+TEST(LimitTableTest, TheDocumentationHasThisTable) {
+  std::stringstream text;
+  text << std::ifstream(PERFD_DOCS "/limits.md").rdbuf();
+  EXPECT_THAT(text.str(), HasSubstr(LimitsAsMarkdown())) << LimitsAsMarkdown();
+}
+
+// Of every limit: all of it can be had, the next is refused in words and counted, and what is given back can be had again.
+TEST(LimitsTest, EachLimitToItsEndAndBeyond) {
+  for (const LimitRow& row : LimitTable()) {
+    // Counted by the store, by gRPC and by the minute.
+    if (row.per == LimitPer::kStream || !row.unit.empty() || row.a_minute) continue;
+    Limits limits(Only(10));
+    absl::Status refused;
+    std::vector<Share> shares = AcquireAll(limits, row.limit, kAlice, &refused);
+    const int64_t kept = std::min<int64_t>(row.kept, 5);
+    EXPECT_EQ(shares.size(), 10u - static_cast<size_t>(kept)) << row.key;
+    EXPECT_TRUE(absl::IsResourceExhausted(refused)) << row.key;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr(std::string(row.key)));
+    EXPECT_THAT(std::string(refused.message()), HasSubstr(std::string(row.instead)));
+    EXPECT_EQ(limits.Hits()[static_cast<size_t>(row.limit)], 1u) << row.key;
+    shares.pop_back();
+    EXPECT_TRUE(limits.Acquire(row.limit, kAlice).ok()) << row.key;
+  }
+}
+
+TEST(LimitsTest, OneUserTakesNothingFromAnother) {
+  Limits limits(Only(4));
+  absl::Status refused;
+  const auto shares = AcquireAll(limits, Limit::kWatchesPerUser, kAlice, &refused);
+  EXPECT_EQ(shares.size(), 4u);
+  EXPECT_TRUE(limits.Acquire(Limit::kWatchesPerUser, kBob).ok());
+  EXPECT_TRUE(limits.Acquire(Limit::kConnectionsPerUser, kAlice).ok()) << "another limit";
+}
+
+TEST(LimitsTest, PlacesAreKeptBackForAdministrators) {
+  Limits limits(Only(10));
+  absl::Status refused;
+  const auto of_alice = AcquireAll(limits, Limit::kWatches, kAlice, &refused);
+  EXPECT_FALSE(limits.Acquire(Limit::kWatches, kBob).ok());
+  const auto of_root = AcquireAll(limits, Limit::kWatches, kRoot, &refused);
+  EXPECT_EQ(of_alice.size() + of_root.size(), 10u) << "and no more than all of them";
+  absl::Status none;
+  EXPECT_GT(AcquireAll(limits, Limit::kWatchesPerUser, kRoot, &none).size(), 10u)
+      << "they have no limit of their own";
+}
+
+TEST(LimitsTest, ANewValueCutsNobodyWhoHoldsMore) {
+  Limits limits(Only(4));
+  absl::Status refused;
+  auto shares = AcquireAll(limits, Limit::kWatchesPerUser, kAlice, &refused);
+  limits.Set(Only(2));
+  EXPECT_FALSE(limits.Acquire(Limit::kWatchesPerUser, kAlice).ok());
+  EXPECT_EQ(limits.UseOf(kAlice.uid)[static_cast<size_t>(Limit::kWatchesPerUser)].used, 4);
+  shares.resize(1);
+  EXPECT_TRUE(limits.Acquire(Limit::kWatchesPerUser, kAlice).ok());
+}
+
+TEST(LimitsTest, WhatIsCountedElsewhereIsRefusedAlike) {
+  Limits limits(Only(2));
+  EXPECT_TRUE(limits.Check(Limit::kProfilesPerUser, 1, kAlice).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(limits.Check(Limit::kProfilesPerUser, 2, kAlice)));
+  EXPECT_TRUE(limits.Check(Limit::kProfilesPerUser, 2, kRoot).ok());
+  EXPECT_EQ(limits.Hits()[static_cast<size_t>(Limit::kProfilesPerUser)], 1u);
+}
+
+TEST(LimitsTest, AMinuteHasSoManyAndNoMore) {
+  Limits limits(Only(10));
+  constexpr int64_t kMinute = 60 * kNsPerSecond;
+  const auto spend = [&](uint32_t uid, int64_t amount, int64_t at_ns) {
+    return limits.Spend(Limit::kAuditPerUser, uid, amount, at_ns).ok();
+  };
+  EXPECT_TRUE(spend(1001, 10, 0));
+  EXPECT_FALSE(spend(1001, 1, kMinute - 1));
+  EXPECT_TRUE(spend(1001, 0, kMinute - 1)) << "nothing is always there";
+  EXPECT_TRUE(spend(1002, 10, kMinute - 1));
+  EXPECT_TRUE(spend(1001, 10, kMinute));
+  EXPECT_FALSE(spend(1003, 11, 2 * kMinute)) << "more than a minute has";
+  EXPECT_FALSE(spend(1003, INT64_MAX, 2 * kMinute));
+}
+
+TEST(LimitsTest, AShareThatWasMovedIsGivenBackOnce) {
+  Limits limits(Only(1));
+  Share share = *limits.Acquire(Limit::kWatchesPerUser, kAlice);
+  Share other = std::move(share);
+  share = {};
+  EXPECT_FALSE(limits.Acquire(Limit::kWatchesPerUser, kAlice).ok());
+  other = {};
+  EXPECT_TRUE(limits.Acquire(Limit::kWatchesPerUser, kAlice).ok());
+}
+
+}  // namespace
+}  // namespace perfd::daemon

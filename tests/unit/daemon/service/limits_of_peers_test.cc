@@ -1,0 +1,157 @@
+// What one user may hold of the daemon, asked for by real peers.
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <unistd.h>
+
+#include <thread>
+#include <vector>
+
+#include "tests/unit/daemon/service/service_fixture.h"
+
+namespace perfd::daemon {
+namespace {
+
+using grpc::StatusCode;
+using testing::HasSubstr;
+
+constexpr uint32_t kUnknown = 3'000'000'000;  // no database has them
+
+class LimitsOfPeersTest : public ServiceFixture {
+ protected:
+  void SetUp() override {
+    if (::getuid() != 0) GTEST_SKIP() << "needs root to be someone else";
+    ServiceFixture::SetUp();
+  }
+  void Set(Limit limit, int64_t value) {
+    LimitValues values = StandardLimits();
+    values[static_cast<size_t>(limit)] = value;
+    limits_.Set(values);
+  }
+  uint64_t Hits(Limit limit) { return limits_.Hits()[static_cast<size_t>(limit)]; }
+  // Whether a fresh connection of this user is served.
+  bool Served(uint32_t uid) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(5));
+    v1::GetVersionResponse response;
+    return Person(uid)->GetVersion(&context, {}, &response).ok();
+  }
+};
+
+struct Watcher {
+  explicit Watcher(std::unique_ptr<v1::Profiler::Stub> person, const std::string& id)
+      : stub(std::move(person)) {
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    v1::WatchRequest request;
+    request.set_id(id);
+    reader = stub->Watch(&context, request);
+  }
+  bool Stands() {
+    v1::WatchEvent event;
+    return stands = reader->Read(&event);
+  }
+  // Once; when it has not ended by itself it is cancelled.
+  grpc::Status End() {
+    v1::WatchEvent event;
+    if (stands) context.TryCancel();
+    while (reader->Read(&event)) {
+    }
+    grpc::Status status = reader->Finish();
+    reader.reset();
+    return status;
+  }
+  ~Watcher() {
+    if (reader != nullptr) End();
+  }
+
+  bool stands = true;
+  std::unique_ptr<v1::Profiler::Stub> stub;
+  grpc::ClientContext context;
+  std::unique_ptr<grpc::ClientReader<v1::WatchEvent>> reader;
+};
+
+TEST_F(LimitsOfPeersTest, OneUsersWatchesTakeNobodyElses) {
+  Set(Limit::kWatchesPerUser, 2);
+  FakeAgent agent(Connect(), "a");
+  ASSERT_TRUE(agent.Join().has_value());
+  std::string of_nobody;
+  std::string of_root;
+  ASSERT_TRUE(Submit(*Person(kNobody), &of_nobody).ok());
+  ASSERT_TRUE(Submit(*Person(), &of_root).ok());
+  std::vector<std::unique_ptr<Watcher>> watchers;
+  for (int i = 0; i < 2; ++i) {
+    watchers.push_back(std::make_unique<Watcher>(Person(kNobody), of_nobody));
+    EXPECT_TRUE(watchers.back()->Stands());
+  }
+  {
+    Watcher refused(Person(kNobody), of_nobody);
+    EXPECT_FALSE(refused.Stands());
+    const grpc::Status status = refused.End();
+    EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_THAT(status.error_message(), HasSubstr("limits.watches_per_user"));
+  }
+  EXPECT_EQ(Hits(Limit::kWatchesPerUser), 1u);
+  for (int i = 0; i < 3; ++i) {
+    watchers.push_back(std::make_unique<Watcher>(Person(), of_root));
+    EXPECT_TRUE(watchers.back()->Stands()) << "root has no limit of its own";
+  }
+  watchers.erase(watchers.begin());  // its place is free once its end was seen
+  bool again = false;
+  for (int i = 0; i < 50 && !again; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    again = Watcher(Person(kNobody), of_nobody).Stands();
+  }
+  EXPECT_TRUE(again);
+}
+
+TEST_F(LimitsOfPeersTest, OneUsersConnectionsAreCountedAndGivenBack) {
+  Set(Limit::kConnectionsPerUser, 3);
+  std::vector<std::shared_ptr<grpc::Channel>> channels;
+  const auto connected = [&](uint32_t uid) {
+    channels.push_back(Connect(uid));
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(2));
+    v1::GetVersionResponse response;
+    return v1::Profiler::NewStub(channels.back())->GetVersion(&context, {}, &response).ok();
+  };
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(connected(kNobody)) << i;
+  EXPECT_FALSE(connected(kNobody));
+  EXPECT_GE(Hits(Limit::kConnectionsPerUser), 1u);
+  EXPECT_TRUE(connected(0)) << "another's";
+  channels.clear();
+  bool again = false;
+  for (int i = 0; i < 50 && !again; ++i) {
+    again = Served(kNobody);
+    if (!again) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  EXPECT_TRUE(again) << "an ended connection gives its place back";
+}
+
+TEST_F(LimitsOfPeersTest, UidsThatNobodyKnowsShareAFewPlacesAndNeverCutOffAgents) {
+  Set(Limit::kUnknownUsers, 2);
+  FakeAgent agent(Connect(), "a");
+  ASSERT_TRUE(agent.Join().has_value());
+  std::vector<std::shared_ptr<grpc::Channel>> held;
+  int served = 0;
+  for (uint32_t i = 0; i < 6; ++i) {
+    held.push_back(Connect(kUnknown + i));
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(2));
+    v1::GetVersionResponse response;
+    served += v1::Profiler::NewStub(held.back())->GetVersion(&context, {}, &response).ok() ? 1 : 0;
+  }
+  EXPECT_EQ(served, 2);
+  EXPECT_GE(Hits(Limit::kUnknownUsers), 4u);
+  EXPECT_TRUE(Served(kNobody)) << "a user of the system";
+  held.clear();
+  bool again = false;
+  for (int i = 0; i < 50 && !again; ++i) {
+    again = Served(kUnknown + 9);
+    if (!again) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  EXPECT_TRUE(again) << "those that have left make room";
+  std::string id;
+  EXPECT_TRUE(Submit(*Person(), &id).ok()) << "the agent is still there";
+}
+
+}  // namespace
+}  // namespace perfd::daemon
