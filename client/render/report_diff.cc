@@ -69,7 +69,9 @@ void Match(LoopMatch kind, const Key& key, ShareBasis basis, Rows* a, Rows* b,
   const auto in_b = Unique(*b, key);
   for (const auto& [name, row_a] : in_a) {
     const auto it = in_b.find(name);
-    if (it == in_b.end()) continue;
+    if (it == in_b.end() ||
+        !MayBeOneFunction(row_a->location.function, it->second->location.function))
+      continue;
     result->push_back(Compare(kind, row_a, it->second, basis));
     std::erase(*a, row_a);
     std::erase(*b, it->second);

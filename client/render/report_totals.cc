@@ -59,7 +59,9 @@ std::string UnsampledLine(const Report& report) {
   for (const RankSummary& rank : report.ranks) sampled += rank.seconds;
   if (report.accounting.late_threads == 0 || job - sampled < kWorthTelling * job) return "";
   return absl::StrCat("  sampled: ", Seconds(sampled), " of the job's ", Seconds(job),
-                      " s of CPU time; shares are of what was sampled\n");
+                      " s of CPU time: threads ended before they could be sampled; shares are of "
+                      "what was sampled, their "
+                      "intervals allow for the rest\n");
 }
 
 // Of ranks stopped to alter their loops; the pauses for shadows are in the line on injection.

@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
 #include "core/base/address.h"
 
 namespace perfd {
@@ -102,6 +104,15 @@ struct LoopSpan {
 
 // How the bounds of a function became known, best first.
 enum class FunctionSource { kSymbol, kEhFrame, kDwarf, kGuess };
+
+// Of functions whose names nothing tells (FunctionFacts::name). Two files of one build-id are not always one program: a loop whose
+// function has two names is two loops, a made name is no other one.
+inline bool MayBeOneFunction(absl::string_view a, absl::string_view b) {
+  const auto made = [](absl::string_view name) {
+    return name.empty() || absl::StartsWith(name, "sub_");
+  };
+  return a == b || made(a) || made(b);
+}
 
 struct FunctionFacts {
   std::string name;                      // demangled; "sub_401000" when only the bounds are known

@@ -23,12 +23,28 @@ uint64_t TimeOf(const Counts& counts, ShareBasis basis) {
   return basis == ShareBasis::kWall ? counts.wall_ns : counts.cpu_ns;
 }
 
+// Of the job's CPU time, where threads ended before they could be sampled; else 0: the two accounts differ a little for other reasons.
+double UnsampledPart(const JobTotals& totals) {
+  constexpr double kWorthTelling = 0.05;
+  if (totals.accounting.late_threads == 0 || totals.overhead.job_cpu_ns == 0) return 0;
+  const double part =
+      1 - static_cast<double>(totals.cpu_ns) / static_cast<double>(totals.overhead.job_cpu_ns);
+  return part < kWorthTelling ? 0 : part;
+}
+
 PlaceTimes::PlaceTimes(const ProfileAggregate& aggregate)
-    : aggregate_(aggregate), called_(CalledTimes(aggregate)) {
+    : aggregate_(aggregate),
+      unsampled_(UnsampledPart(aggregate.totals())),
+      called_(CalledTimes(aggregate)) {
   std::vector<InclusiveTime> called;
   called.reserve(called_.size());
   for (const CalledTime& of_place : called_) called.push_back(of_place.time);
   inclusive_ = InclusiveTimes(aggregate.locations(), called);
+}
+
+// What was not sampled may have been all in the place, or all elsewhere.
+Interval PlaceTimes::Widened(const Interval& sampled) const {
+  return {sampled.low * (1 - unsampled_), sampled.high * (1 - unsampled_) + unsampled_};
 }
 
 uint64_t PlaceTimes::OwnAndCalled(size_t place, ShareBasis basis) const {
@@ -46,12 +62,12 @@ ReportRow PlaceTimes::Row(size_t place) const {
   row.location = location.location;
   row.samples = location.counts.samples;
   row.share = ShareOf(location.counts.cpu_ns, totals.cpu_ns);
-  row.share_interval = ShareInterval(aggregate_.SumsOf(location));
+  row.share_interval = Widened(ShareInterval(aggregate_.SumsOf(location)));
   row.inclusive_share = ShareOf(inclusive.cpu_ns, totals.cpu_ns);
   row.called = called_[place].cpu;
   if (BasisOf(aggregate_) == ShareBasis::kWall) {
     row.wall = {ShareOf(location.counts.wall_ns, totals.wall.elapsed_ns),
-                ShareInterval(aggregate_.SumsOf(location, ShareBasis::kWall)),
+                Widened(ShareInterval(aggregate_.SumsOf(location, ShareBasis::kWall))),
                 ShareOf(inclusive.wall_ns, totals.wall.elapsed_ns), called_[place].wall};
   }
   return row;

@@ -24,6 +24,9 @@ ShareBasis BasisOf(const ProfileAggregate& aggregate);
 uint64_t TimeOf(const Counts& counts, ShareBasis basis);
 
 // What the aggregate tells of each place, by index.
+// Part of the job's CPU time whose threads ended before they could be sampled: intervals of shares contain what it may have been.
+double UnsampledPart(const JobTotals& totals);
+
 class PlaceTimes {
  public:
   explicit PlaceTimes(const ProfileAggregate& aggregate);
@@ -34,7 +37,10 @@ class PlaceTimes {
   ReportRow Row(size_t place) const;
 
  private:
+  Interval Widened(const Interval& sampled) const;
+
   const ProfileAggregate& aggregate_;
+  const double unsampled_;
   std::vector<CalledTime> called_;
   std::vector<InclusiveTime> inclusive_;
 };

@@ -98,6 +98,83 @@ class Talk:
         return heard
 
 
+class Unfinished:
+    """A connection with calls whose requests never end: it sends as much as the flow control of HTTP/2 allows (RFC 9113, 6.9)."""
+
+    def __init__(self, path, calls, size):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.connect(str(path))
+        self.allowed, self.first, self.heard, self.ended = 65535, 65535, b"", False
+        self.send(PREFACE + frame(SETTINGS, 0, 0))
+        headers = header_block([(":method", "POST"), (":scheme", "http"), (":path", "/perfd.v1.Profiler/GetProfile"),
+                                (":authority", "perfd"), ("te", "trailers"), ("content-type", "application/grpc")])
+        self.calls = {}  # stream: [what its window allows, what is left to send]
+        for stream in range(1, 2 * calls, 2):
+            self.send(frame(HEADERS, END_HEADERS, stream, headers))
+            self.calls[stream] = [self.first, size]
+            self.data(stream, message(b"", declared=size + 1))
+        self.socket.setblocking(False)
+
+    def send(self, data):
+        self.socket.setblocking(True)
+        try:
+            self.socket.sendall(data)
+        except OSError:
+            self.ended = True
+        self.socket.setblocking(False)
+
+    def data(self, stream, payload):
+        self.send(frame(DATA, 0, stream, payload))
+        self.allowed -= len(payload)
+        self.calls[stream][0] -= len(payload)
+
+    def hear(self):
+        try:
+            piece = self.socket.recv(1 << 20)
+            self.ended |= not piece
+            self.heard += piece
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.ended = True
+        while len(self.heard) >= 9:
+            length = int.from_bytes(self.heard[:3], "big")
+            if len(self.heard) < 9 + length:
+                return
+            kind, flags, stream = self.heard[3], self.heard[4], int.from_bytes(self.heard[5:9], "big")
+            self.obey(kind, flags, stream, self.heard[9:9 + length])
+            self.heard = self.heard[9 + length:]
+
+    def obey(self, kind, flags, stream, payload):
+        if kind == SETTINGS and not flags & 1:
+            for i in range(0, len(payload), 6):
+                name, value = struct.unpack(">HI", payload[i:i + 6])
+                if name == 4:  # the window that streams begin with
+                    for call in self.calls.values():
+                        call[0] += value - self.first
+                    self.first = value
+            self.send(frame(SETTINGS, 1, 0))
+        elif kind == 8 and stream == 0:
+            self.allowed += int.from_bytes(payload, "big")
+        elif kind == 8 and stream in self.calls:
+            self.calls[stream][0] += int.from_bytes(payload, "big")
+        elif kind == 6 and not flags & 1:
+            self.send(frame(6, 1, 0, payload))
+        elif kind == 3:
+            self.calls.pop(stream, None)
+        elif kind == 7:
+            self.ended = True
+
+    def push(self):
+        """Sends what may be sent now."""
+        self.hear()
+        for stream, call in list(self.calls.items()):
+            piece = min(call[1], call[0], self.allowed, 16384)
+            if piece > 0 and not self.ended:
+                self.data(stream, bytes(piece))
+                call[1] -= piece
+
+
 class FalseDaemon:
     """Listens where an agent expects its daemon: says `hello`, and `answer` once it has been asked something."""
 

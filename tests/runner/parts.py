@@ -85,7 +85,7 @@ PARTS = (
          (CI, Tests("ci", labels=("integration",)))),
     Part("promises", 12, "the promises to the owner of a job", (CI, e2e(*PROMISES))),
     Part("e2e-days", 20, "bad days: full disks, hostile peers, kills, lost networks",
-         (CI, e2e("bad_days", "worse_days", "fleet_bad_days", "tight_limits"))),
+         (CI, e2e("bad_days", "worse_days", "fleet_bad_days", "tight_limits", "peer_limits"))),
     Part("e2e-truth", 35, "shares and saturations of programs whose truth is known, hpcc, call paths, dry runs",
          (CI, e2e("known_truth", "variants", "hpcc", "detours", "phases", "callpaths", "until_known", "dry_run", "kernel_time", "odd_code"))),
     Part("e2e-fleet", 15, "several nodes: leases, clocks, jobs of a scheduler", (

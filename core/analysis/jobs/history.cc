@@ -129,7 +129,9 @@ void Join(const HistoryProfile& profile, size_t at, size_t count, std::vector<Lo
     const auto in_known = Unique(known, key);
     for (const auto& [name, j] : Unique(fresh, key)) {
       const auto it = in_known.find(name);
-      if (it == in_known.end()) continue;
+      if (it == in_known.end() ||
+          !MayBeOneFunction(known[it->second]->function, fresh[j]->function))
+        continue;
       all[it->second].loops[at] = all[it->second].newest = fresh[j];
       known[it->second] = fresh[j] = nullptr;
     }

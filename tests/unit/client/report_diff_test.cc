@@ -44,6 +44,23 @@ TEST(ReportDiffTest, AnotherBuildMatchesByLinesThenByFunction) {
   EXPECT_EQ(diffs[1].match, LoopMatch::kSameLines);
 }
 
+// Two programs may have one build-id, given by hand.
+TEST(ReportDiffTest, AnIdWhoseFunctionIsAnotherIsNoMatch) {
+  const Report a =
+      With({SampleLoop("1111", "Assemble", 5, 0.9), SampleLoop("2222", "Solve", 11, 0.1)});
+  const Report b =
+      With({SampleLoop("1111", "Solve", 6, 0.9), SampleLoop("2222", "Assemble", 11, 0.1)});
+  for (const LoopDiff& diff : DiffReports(a, b)) {
+    ASSERT_TRUE(diff.a != nullptr && diff.b != nullptr);
+    EXPECT_EQ(diff.match, LoopMatch::kSameFunction);
+    EXPECT_EQ(diff.a->location.function, diff.b->location.function);
+    EXPECT_NEAR(std::abs(diff.change), 0.8, 1e-12);
+  }
+  const Report stripped = With({SampleLoop("1111", "sub_12f0", 0, 0.9)});
+  EXPECT_EQ(DiffReports(stripped, With({SampleLoop("1111", "Solve", 6, 0.9)})).size(), 1u)
+      << "a made name is no other one";
+}
+
 TEST(ReportDiffTest, AmbiguousLoopsAreNotPaired) {
   const Report a = With({SampleLoop("1111", "f", 10, 0.5), SampleLoop("2222", "f", 20, 0.3)});
   const Report b = With({SampleLoop("3333", "f", 15, 0.5)});

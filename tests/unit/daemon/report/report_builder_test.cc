@@ -55,6 +55,30 @@ ProfileAggregate SmallJob() {
   return aggregate;
 }
 
+TEST(BuildReport, IntervalsAllowForWhatCouldNotBeSampled) {
+  Window window = EmptyWindow("node0", 1);
+  AddRow({0, 10, 10}, LoopAt(0x1000), 90, window);
+  AddRow({0, 10, 10}, LoopAt(0x2000), 10, window);
+  const auto report = [&](uint64_t late, double sampled_part) {
+    ProfileAggregate all;
+    all.Add(window);
+    Window more = EmptyWindow("node0", 2);
+    more.accounting.late_threads = late;
+    more.overhead.job_cpu_ns =
+        static_cast<uint64_t>(static_cast<double>(all.totals().cpu_ns) / sampled_part);
+    all.Add(more);
+    return BuildReport({}, all);
+  };
+  const Report plain = report(0, 0.4);
+  EXPECT_EQ(report(1000, 0.97).loops[0].share_interval, plain.loops[0].share_interval);
+  const Report churn = report(1000, 0.4);
+  EXPECT_DOUBLE_EQ(churn.loops[0].share, 0.9);
+  // All of the 60 % that nobody saw elsewhere, or all of them in it.
+  EXPECT_NEAR(churn.loops[0].share_interval.low, 0.4 * plain.loops[0].share_interval.low, 1e-6);
+  EXPECT_NEAR(churn.loops[1].share_interval.high, 0.6 + 0.4 * plain.loops[1].share_interval.high,
+              1e-6);
+}
+
 TEST(BuildReport, RowsSayWhenTheyWereSeen) {
   Window first = EmptyWindow("node0", 1), second = EmptyWindow("node0", 2);
   first.start_unix_ns = 1'700'000'000'000'000'000;

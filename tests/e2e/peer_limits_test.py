@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""One user takes all that perfd gives them, and more: the others do not notice. What single limits do is in daemon_service_test and
+daemon_limits_test; this is perfd as a whole, with its memory."""
+import os
+import pathlib
+import subprocess
+import time
+
+import pytest
+
+import cluster
+import raw_grpc
+
+pytestmark = pytest.mark.small
+ATTACKER, OTHER = 30001, 30002
+
+
+def become(uid):
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
+
+
+def as_user(uid, *arguments):
+    begin = time.monotonic()
+    run = subprocess.run([cluster.BIN / "perfctl", *arguments], capture_output=True, text=True, timeout=30,
+                         env={**os.environ, "PERFD_ADDRESS": f"unix:{SOCKET}"}, preexec_fn=lambda: become(uid))
+    return run, time.monotonic() - begin
+
+
+SOCKET = None
+
+
+@pytest.fixture
+def perfd():
+    global SOCKET
+    if os.getuid() != 0:
+        pytest.skip("needs root to be several users")
+    with cluster.Cluster() as c:
+        SOCKET = c.socket
+        yield c
+
+
+def resident_mib(pid):
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return int(status.split("VmRSS:")[1].split()[0]) >> 10
+
+
+def attack(seconds, connections, calls, mib):
+    """In a process of its own, as the attacker: calls without an end over several connections."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        become(ATTACKER)
+        peers = [raw_grpc.Unfinished(SOCKET, calls, mib << 20) for _ in range(connections)]
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            for peer in peers:
+                if not peer.ended:
+                    peer.push()
+    finally:
+        os._exit(0)
+
+
+def test_requests_that_never_end_take_a_users_own_room_only(perfd):
+    before = resident_mib(perfd.daemon.pid)
+    attacker = attack(6, 3, 40, 19)  # 2.2 GiB
+    try:
+        most, slowest = 0, 0
+        for _ in range(8):
+            time.sleep(0.5)
+            most = max(most, resident_mib(perfd.daemon.pid))
+            for uid in (OTHER, 0):
+                run, took = as_user(uid, "nodes")
+                assert run.returncode == 0, run
+                slowest = max(slowest, took)
+    finally:
+        os.waitpid(attacker, 0)
+    print(f"memory of perfd: {before} MiB before, {most} at most; slowest call of others {slowest:.2f} s")
+    assert most - before < 160, (before, most)  # 32 MiB of requests, and what gRPC holds beside them
+    assert slowest < 3, slowest
+    run, _ = as_user(ATTACKER, "nodes")
+    assert run.returncode == 0, "afterwards the attacker is served, too"
+
+
+def busy(uid):
+    return subprocess.Popen(["/usr/bin/nice", "/bin/sh", "-c", "while :; do :; done"], preexec_fn=lambda: become(uid))
+
+
+def test_one_users_profiles_leave_places_to_the_others(perfd):
+    def submit(uid, process):
+        run, _ = as_user(uid, "submit", "--pid", str(process.pid), "--node", "node1", "--duration", "1m", "--variants", "none")
+        return run
+
+    programs = [busy(ATTACKER) for _ in range(9)] + [busy(OTHER)]
+    try:
+        runs = [submit(ATTACKER, program) for program in programs[:9]]
+        assert [run.returncode for run in runs[:8]] == [0] * 8, runs
+        assert runs[8].returncode != 0 and "limits.profiles_per_user" in runs[8].stderr, runs[8]
+        run = submit(OTHER, programs[9])
+        assert run.returncode == 0, run
+    finally:
+        for program in programs:
+            program.kill()
+            program.wait(10)
+
+
+if __name__ == "__main__":
+    cluster.pytest_file(__file__)
