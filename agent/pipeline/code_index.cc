@@ -67,9 +67,9 @@ bool ProcessIsAlive(int32_t pid) {
 // anew: for a moment nothing is.
 bool CodeIndex::Trusts(const Source& source, const RawModule& module) const {
   if (!source.known) return false;
-  if (source.through == module.process) return true;
+  if (source.through.contains(module.process)) return true;
   if (clock_.MonotonicNs() - source.opened_ns < kTrustNs) return true;
-  return is_alive_(source.through.pid) && module.process.image == 0 &&
+  return is_alive_(source.pid) && module.process.image == 0 &&
          BeganAtUnixNs(clock_, module.process.start_ticks) + kBeganBlurNs < source.opened_unix_ns;
 }
 
@@ -116,7 +116,9 @@ void CodeIndex::Adopt(const RawModule& module, Source& source, std::unique_ptr<C
   if (known != code_.end() && known->second->facts.lines_unread && !facts.lines_unread)
     code_.erase(known);
   source.known = true;
-  source.through = module.process;
+  if (key != source.code_key || source.through.size() >= kMaxThrough) source.through.clear();
+  source.through.insert(module.process);
+  source.pid = module.pid;
   source.opened_unix_ns = clock_.UnixNs();
   source.reader_used_ns = source.opened_ns = clock_.MonotonicNs();
   ModuleCode& code = Code(source, key, CodeId(module, facts));

@@ -79,7 +79,8 @@ class CodeIndex {
  public:
   static constexpr size_t kMaxFunctions = 200'000;
   static constexpr size_t kMaxReaders = 8;
-  static constexpr size_t kMaxAddresses = 1024;      // of one question to a reader
+  static constexpr size_t kMaxAddresses = 1024;  // of one question to a reader
+  static constexpr size_t kMaxThrough = 1024;
   static constexpr int64_t kTrustNs = kNsPerSecond;  // in what a process has mapped that is no more
   static constexpr int64_t kMinRetryNs = 10 * kNsPerSecond;
   static constexpr int64_t kMaxRetryNs = 300 * kNsPerSecond;
@@ -117,7 +118,8 @@ class CodeIndex {
     std::string code_key;                        // in code_; empty: never tried
     bool known = false;                          // code_key was learnt from a reader
     ModuleDetail detail = ModuleDetail::kNames;  // wanted by anyone so far
-    ProcessId through;                           // the process through which it was
+    absl::flat_hash_set<ProcessId> through;      // the processes through which it was
+    int32_t pid = 0;                             // the last of them
     int64_t opened_ns = 0;
     int64_t opened_unix_ns = 0;
     int64_t last_used_ns = 0;

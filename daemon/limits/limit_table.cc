@@ -33,8 +33,8 @@ constexpr LimitRow kTable[] = {
      .what =
          "requests on their way in on the Unix socket; a node's own agent has ten times as much",
      .unit = "MiB",
-     .standard = 32,
-     .low = 20,
+     .standard = 64,
+     .low = 32,
      .high = 4096,
      .instead = "wait"},
     {.limit = Limit::kTlsMemory,

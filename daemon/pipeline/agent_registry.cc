@@ -20,6 +20,13 @@ bool MayReplace(const AgentFacts& present, const AgentFacts& next, bool silent) 
 
 }  // namespace
 
+bool AgentRegistry::TakesAName(const AgentFacts& next) const {
+  const auto it = entries_.find(next.node);
+  if (it == entries_.end()) return true;
+  const bool is_theirs = it->second.facts.user_mode && it->second.facts.uid == next.uid;
+  return next.user_mode && !is_theirs;
+}
+
 // A user's own agents hold a name as long as they are connected; those of nodes are remembered.
 absl::Status AgentRegistry::CheckNames(const AgentFacts& next) {
   const auto is_users = [](const auto& item) { return item.second.facts.user_mode; };
@@ -43,8 +50,14 @@ absl::Status AgentRegistry::CheckNames(const AgentFacts& next) {
 
 absl::StatusOr<uint64_t> AgentRegistry::Connect(const AgentFacts& facts,
                                                 std::shared_ptr<AgentLink> link, Moment now) {
-  if (!entries_.contains(facts.node)) RETURN_IF_ERROR(CheckNames(facts));
+  if (TakesAName(facts)) RETURN_IF_ERROR(CheckNames(facts));
   Entry& entry = entries_[facts.node];
+  if (facts.user_mode && entry.connection == 0 && !entry.facts.node.empty()) {
+    auto own = std::make_shared<Entry>(std::move(entry));
+    entry = Entry{};
+    entry.own = std::move(own);
+  }
+  if (!facts.user_mode) entry.own.reset();
   if (entry.connection != 0) {
     if (!MayReplace(entry.facts, facts, now.monotonic_ns - entry.heard_ns >= kSilentNs)) {
       return absl::AlreadyExistsError(
@@ -82,7 +95,10 @@ std::string AgentRegistry::Disconnect(uint64_t connection, int64_t now_unix_ns) 
   by_connection_.erase(it);
   Entry& entry = entries_[node];
   if (entry.facts.user_mode) {
-    entries_.erase(node);
+    if (const std::shared_ptr<Entry> own = std::move(entry.own); own != nullptr)
+      entry = std::move(*own);
+    else
+      entries_.erase(node);
     return node;
   }
   entry.connection = 0;

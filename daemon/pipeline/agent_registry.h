@@ -38,6 +38,8 @@ class AgentRegistry {
     int64_t heard_ns = 0;  // monotonic: its last sign of life
     ClockExchange clock;   // also of its earlier connections, while the node was not booted anew
     int64_t clock_asked_ns = 0;  // job time; 0: no answer is awaited
+    std::shared_ptr<Entry>
+        own;  // of the node's agent, which is away, while a user's own has its name
   };
 
   // Returns the connection's number. Another live agent of that name is replaced when it is the same one come back
@@ -59,6 +61,8 @@ class AgentRegistry {
   void Forget(int64_t older_than_unix_ns);
 
  private:
+  // Of those that are limited.
+  bool TakesAName(const AgentFacts& next) const;
   absl::Status CheckNames(const AgentFacts& next);
 
   Limits& limits_;

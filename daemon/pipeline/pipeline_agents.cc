@@ -146,10 +146,6 @@ absl::Status Pipeline::Check(const Sender& sender, const Window& window,
                      "', but the agent's certificate is for '", sender.node, "'"));
   }
   RETURN_IF_ERROR(CheckSender(sender, window, standing));
-  if (sender.user_mode)
-    RETURN_IF_ERROR(options_.limits->Spend(Limit::kAuditPerUser, sender.uid,
-                                           static_cast<int64_t>(window.audit.size()),
-                                           clock_.MonotonicNs()));
   if (window.node == sender.node) return absl::OkStatus();
   MutexLock lock(&mutex_);
   if (registry_.MayBeNameOf(window.node, sender.stream_id)) return absl::OkStatus();
@@ -165,7 +161,15 @@ void Pipeline::AcceptWindow(uint64_t connection, IncomingWindow window,
   }
   const auto standing = StandingOf(window.window.profile_id, window.window.node);
   if (!standing.ok()) return done(standing.status());
-  const absl::Status refused = Check(*sender, window.window, *standing);
+  absl::Status refused = Check(*sender, window.window, *standing);
+  if (refused.ok() && sender->user_mode) {
+    const auto entries = static_cast<int64_t>(window.window.audit.size());
+    refused =
+        options_.limits->Spend(Limit::kAuditPerUser, sender->uid, entries, clock_.MonotonicNs());
+    // The next minute has room for it: the agent keeps it.
+    if (!refused.ok() && entries <= options_.limits->Value(Limit::kAuditPerUser))
+      return done(absl::UnavailableError(refused.message()));
+  }
   if (refused.ok()) {
     NameOrigin(*sender, *standing, window.window);
     window.stream = KeyOf(*sender, *options_.limits);

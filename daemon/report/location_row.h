@@ -23,10 +23,10 @@ bool IsComputeLoop(const CodeLocation& location);
 ShareBasis BasisOf(const ProfileAggregate& aggregate);
 uint64_t TimeOf(const Counts& counts, ShareBasis basis);
 
-// What the aggregate tells of each place, by index.
 // Part of the job's CPU time whose threads ended before they could be sampled: intervals of shares contain what it may have been.
 double UnsampledPart(const JobTotals& totals);
 
+// What the aggregate tells of each place, by index.
 class PlaceTimes {
  public:
   explicit PlaceTimes(const ProfileAggregate& aggregate);

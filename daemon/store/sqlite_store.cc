@@ -60,6 +60,12 @@ absl::Status CommitOne(Database& db, const std::function<absl::Status()>& body) 
   return status;
 }
 
+// The store's trouble, not the write's.
+bool IsSick(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) || absl::IsUnavailable(status) ||
+         absl::IsDataLoss(status) || absl::IsPermissionDenied(status) || absl::IsInternal(status);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SqliteStore>> SqliteStore::Open(StoreOptions options) {
@@ -99,29 +105,36 @@ void SqliteStore::Run() {
 
 void SqliteStore::CommitBatch(std::vector<CommitQueue::Write>& batch) {
   const absl::Time start = absl::Now();
-  const absl::Status together = CommitTogether(batch);
+  std::vector<absl::Status> own(batch.size());
+  const absl::Status together = CommitTogether(batch, &own);
   if (options_.on_commit) options_.on_commit(absl::ToDoubleSeconds(absl::Now() - start));
-  for (CommitQueue::Write& write : batch) {
-    // One bad write must not cost the others their place: after a failed batch each gets a transaction of its own.
+  for (size_t i = 0; i < batch.size(); ++i) {
+    CommitQueue::Write& write = batch[i];
+    // After a failed batch each gets a transaction of its own.
     const absl::Status status =
-        together.ok() ? together : CommitOne(writer_, [&] { return write.run(writer_); });
+        together.ok() ? own[i] : CommitOne(writer_, [&] { return write.run(writer_); });
     RecordOutcome(status);
     if (write.done) write.done(status);
   }
 }
 
-absl::Status SqliteStore::CommitTogether(std::vector<CommitQueue::Write>& batch) {
+// A write that is refused leaves nothing behind and costs the others neither their place nor a commit of their own.
+absl::Status SqliteStore::CommitTogether(std::vector<CommitQueue::Write>& batch,
+                                         std::vector<absl::Status>* own) {
   return CommitOne(writer_, [&]() -> absl::Status {
-    for (CommitQueue::Write& write : batch) RETURN_IF_ERROR(write.run(writer_));
+    for (size_t i = 0; i < batch.size(); ++i) {
+      RETURN_IF_ERROR(writer_.Exec("SAVEPOINT one"));
+      absl::Status& status = (*own)[i] = batch[i].run(writer_);
+      if (IsSick(status) || !writer_.InTransaction()) return status;
+      if (!status.ok()) RETURN_IF_ERROR(writer_.Exec("ROLLBACK TO one"));
+      RETURN_IF_ERROR(writer_.Exec("RELEASE one"));
+    }
     return absl::OkStatus();
   });
 }
 
 void SqliteStore::RecordOutcome(const absl::Status& status) {
-  const bool sick = absl::IsResourceExhausted(status) || absl::IsUnavailable(status) ||
-                    absl::IsDataLoss(status) || absl::IsPermissionDenied(status) ||
-                    absl::IsInternal(status);
-  if (!sick || !healthy_.exchange(false)) return;
+  if (!IsSick(status) || !healthy_.exchange(false)) return;
   LogError("the store cannot write: {}; nothing is acknowledged until it can", Text(status));
 }
 

@@ -113,7 +113,8 @@ class SqliteStore {
 
   void Run();
   void CommitBatch(std::vector<CommitQueue::Write>& batch);
-  absl::Status CommitTogether(std::vector<CommitQueue::Write>& batch);
+  absl::Status CommitTogether(std::vector<CommitQueue::Write>& batch,
+                              std::vector<absl::Status>* own);
   // `committed` runs on the writer thread; may be empty.
   absl::Status Wait(std::function<absl::Status(Database&)> write,
                     std::function<void()> committed = {});

@@ -56,7 +56,7 @@ absl::Status WriteRange(Database& db, const char* sql, absl::string_view stream,
   return statement.Run();
 }
 
-// Adds one sequence to the set, joining ranges that now touch.
+// Whether one more sequence of it may begin a range of its own.
 absl::Status CheckGaps(Database& db, const StreamKey& stream) {
   ASSIGN_OR_RETURN(Statement statement,
                    db.Prepare("SELECT count(*) FROM stream_range WHERE stream_id=?1"));
@@ -69,6 +69,7 @@ absl::Status CheckGaps(Database& db, const StreamKey& stream) {
                    "(limits.gaps_per_stream)"));
 }
 
+// Adds one sequence to the set, joining ranges that now touch.
 absl::Status AddSequence(Database& db, const StreamKey& key, int64_t sequence,
                          const Neighbours& near) {
   const absl::string_view stream = key.id;

@@ -78,7 +78,7 @@ def test_requests_that_never_end_take_a_users_own_room_only(perfd):
     finally:
         os.waitpid(attacker, 0)
     print(f"memory of perfd: {before} MiB before, {most} at most; slowest call of others {slowest:.2f} s")
-    assert most - before < 160, (before, most)  # 32 MiB of requests, and what gRPC holds beside them
+    assert most - before < 250, (before, most)  # 64 MiB of requests, and what gRPC holds beside them
     assert slowest < 3, slowest
     run, _ = as_user(ATTACKER, "nodes")
     assert run.returncode == 0, "afterwards the attacker is served, too"

@@ -74,8 +74,9 @@ absl::Status GuardedFiles::CheckAnswers(int32_t pid) {
                                              " other processes of its user do not answer"));
 }
 
-void GuardedFiles::RecordSilence(int32_t pid, Helper helper) {
+void GuardedFiles::RecordSilence(int32_t pid, Helper helper, bool patient) {
   Silence silence{.pid = pid};
+  silence.patient = patient;
   silence.start_ticks = procfs_.StartTicks(pid).value_or(0);
   silence.owner = OwnerOf(pid);
   silence.until_ns = clock_.MonotonicNs() + absl::ToInt64Nanoseconds(kForget);
@@ -124,12 +125,17 @@ void GuardedFiles::Retain(Helper helper) {
 
 absl::Duration GuardedFiles::PatienceNow() {
   MutexLock lock(&mutex_);
-  return silences_.size() < kMostOfUser ? patience_.read
-                                        : std::min(patience_.read, patience_.further);
+  // Those that had less time do not shorten it for the next, nor do helpers that never end.
+  const int64_t now_ns = clock_.MonotonicNs();
+  const auto patient = std::count_if(
+      silences_.begin(), silences_.end(),
+      [now_ns](const Silence& silence) { return silence.patient && now_ns < silence.until_ns; });
+  return patient < kMostOfUser ? patience_.read : std::min(patience_.read, patience_.further);
 }
 
-absl::StatusOr<std::string> GuardedFiles::Ask(const Helper& helper, const SlowRead& read) {
-  const int64_t deadline_ns = DeadlineAfter(PatienceNow());
+absl::StatusOr<std::string> GuardedFiles::Ask(const Helper& helper, const SlowRead& read,
+                                              absl::Duration patience) const {
+  const int64_t deadline_ns = DeadlineAfter(patience);
   RETURN_IF_ERROR(SendFrame(helper.socket.get(), EncodeRead(read), deadline_ns));
   return ReceiveFrame(helper.socket.get(), deadline_ns);
 }
@@ -139,13 +145,14 @@ absl::StatusOr<std::string> GuardedFiles::Read(int32_t pid, const SlowRead& read
   RETURN_IF_ERROR(CheckAnswers(pid));
   for (bool is_new = false; true;) {
     ASSIGN_OR_RETURN(Helper helper, TakeHelper(&is_new));
-    const absl::StatusOr<std::string> message = Ask(helper, read);
+    const absl::Duration patience = PatienceNow();
+    const absl::StatusOr<std::string> message = Ask(helper, read, patience);
     if (message.ok()) {
       Retain(std::move(helper));
       return DecodeAnswer(*message);
     }
     if (absl::IsDeadlineExceeded(message.status())) {
-      RecordSilence(pid, std::move(helper));
+      RecordSilence(pid, std::move(helper), patience == patience_.read);
       return SilentError(pid);
     }
     KillHelper(helper.pid, kKilledEndMs);

@@ -56,17 +56,19 @@ class GuardedFiles final : public SlowFiles {
     uint64_t start_ticks = 0;
     uint32_t owner = 0;
     int64_t until_ns = 0;
-    pid_t helper = 0;  // killed, and has not ended
+    bool patient = false;  // it had all the time that there is
+    pid_t helper = 0;      // killed, and has not ended
   };
   // `pid` may be asked. An error: not now.
   absl::Status CheckAnswers(int32_t pid);
   void ForgetSilences() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void RecordSilence(int32_t pid, Helper helper);
+  void RecordSilence(int32_t pid, Helper helper, bool patient);
   absl::StatusOr<Helper> StartHelperInTime() const;
   absl::StatusOr<Helper> TakeHelper(bool* is_new);
   void Retain(Helper helper);
   absl::Duration PatienceNow();
-  absl::StatusOr<std::string> Ask(const Helper& helper, const SlowRead& read);
+  absl::StatusOr<std::string> Ask(const Helper& helper, const SlowRead& read,
+                                  absl::Duration patience) const;
   uint32_t OwnerOf(int32_t pid) const;
 
   const StartServer start_;

@@ -63,12 +63,16 @@ void Door::SizeMemory() {
 }
 
 void Door::Know(const Identities::Known& known) {
+  full_agent_ = known.peer.full_agent;
+  SizeMemory();
   known_until_ = absl::Now() + (known.sure ? kLookUpAgain : kLookUpAgainSoon);
   MutexLock lock(&mutex_);
   peer_ = known.peer;
 }
 
 void Door::KnowCertain(const Peer& certain, bool administrators) {
+  full_agent_ = certain.full_agent;
+  SizeMemory();
   MutexLock lock(&mutex_);
   peer_.full_agent = certain.full_agent;
   if (administrators) peer_.requester.privileged = certain.requester.privileged;

@@ -10,6 +10,7 @@
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/server.h>
 
+#include <atomic>
 #include <memory>
 
 #include "absl/base/thread_annotations.h"
@@ -29,7 +30,7 @@ class Door {
   // Somewhat over AgentStream's limit, so that it can say what is wrong and count it. What is larger still gRPC ends with
   // RESOURCE_EXHAUSTED by itself.
   static constexpr int kMaxMessageBytes = AgentStream::kMaxMessageBytes + (4 << 20);
-  enum class Kind { kUser, kFullAgent, kTls };
+  enum class Kind { kUser, kTls };
 
   // `shared` outlives it.
   Door(ServiceShared& shared, Kind kind) : shared_(shared), kind_(kind) {}
@@ -39,7 +40,7 @@ class Door {
   // By the limits as they are.
   void SizeMemory();
   void Know(const Identities::Known& known);
-  // What needs no looking up; the administrators only where their group is another one.
+  // What needs no looking up: at first, and when the rules change; the administrators only where their group is another one.
   void KnowCertain(const Peer& certain, bool administrators);
   bool IsKnown(absl::Time now) const { return now <= known_until_; }
   Peer peer() const;
@@ -47,7 +48,7 @@ class Door {
   void Use(absl::Time now) { used_ = now; }
   absl::Time used() const { return used_; }
   // Of root, perfd's own or the agents' user: never evicted.
-  bool full_agent() const { return kind_ == Kind::kFullAgent; }
+  bool full_agent() const { return full_agent_; }
   // A place among the users whom nobody knows.
   Share& unknown() { return unknown_; }
   void SetServing(bool healthy);
@@ -58,6 +59,7 @@ class Door {
   const Kind kind_;
   mutable Mutex mutex_;
   Peer peer_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<bool> full_agent_ = false;
   absl::Time known_until_;
   absl::Time used_;
   Share unknown_;

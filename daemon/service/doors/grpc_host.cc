@@ -2,6 +2,7 @@
 
 #include <grpcpp/health_check_service_interface.h>
 #include <pthread.h>
+#include <sys/socket.h>
 
 #include <utility>
 
@@ -58,28 +59,28 @@ std::shared_ptr<Door> GrpcHost::EvictOldest(bool unknown) {
   return door;
 }
 
-absl::StatusOr<std::shared_ptr<Door>> GrpcHost::MakeRoom(bool known, Share* place) {
-  std::shared_ptr<Door> evicted;
+absl::Status GrpcHost::MakeRoom(bool known, Share* place, std::shared_ptr<Door>* evicted) {
   if (!known) {
     auto taken = shared_.limits.Acquire(Limit::kUnknownUsers, Requester{});
-    if (!taken.ok()) evicted = EvictOldest(/*unknown=*/true);
-    if (evicted != nullptr) evicted->unknown() = {};
-    if (evicted != nullptr) taken = shared_.limits.Acquire(Limit::kUnknownUsers, Requester{});
+    if (!taken.ok()) *evicted = EvictOldest(/*unknown=*/true);
+    if (*evicted != nullptr) {
+      (*evicted)->unknown() = {};
+      taken = shared_.limits.Acquire(Limit::kUnknownUsers, Requester{});
+    }
     RETURN_IF_ERROR(taken.status());
     *place = *std::move(taken);
   }
-  if (evicted == nullptr && doors_.size() >= kMaxUids) {
-    evicted = EvictOldest(/*unknown=*/false);
-    if (evicted == nullptr) return absl::ResourceExhaustedError("all servers are of agents");
-  }
-  return evicted;
+  if (*evicted != nullptr || doors_.size() < kMaxUids) return absl::OkStatus();
+  *evicted = EvictOldest(/*unknown=*/false);
+  return *evicted != nullptr ? absl::OkStatus()
+                             : absl::ResourceExhaustedError("all servers are of agents");
 }
 
 std::shared_ptr<Door> GrpcHost::DoorOf(uint32_t uid) {
   std::shared_ptr<Door>& door = doors_[uid];
   if (door == nullptr) {
-    const bool full_agent = identities_.FromUidAlone(uid).full_agent;
-    door = std::make_shared<Door>(shared_, full_agent ? Door::Kind::kFullAgent : Door::Kind::kUser);
+    door = std::make_shared<Door>(shared_, Door::Kind::kUser);
+    door->KnowCertain(identities_.FromUidAlone(uid), /*administrators=*/true);
     const bool open = door->Open(
         [self = std::weak_ptr<Door>(door)](
             const grpc::CallbackServerContext&) -> absl::StatusOr<Peer> {
@@ -113,25 +114,23 @@ std::shared_ptr<Door> GrpcHost::Introduce(uint32_t uid) {
     const Identities::Known known = identities_.LookUp(uid);
     std::shared_ptr<Door> evicted;
     std::shared_ptr<Door> door;
+    absl::Status refused;
     {
       MutexLock lock(&mutex_);
       if (stopping_) break;
       if (known.generation != identities_.generation()) continue;  // the rules are others by now
       Share place;
       if (!doors_.contains(uid)) {
-        auto room = MakeRoom(known.named || !known.sure, &place);
-        if (!room.ok()) {
-          LogClosed(uid, room.status());
-          return nullptr;
-        }
-        evicted = *std::move(room);
+        // While the databases do not answer everybody counts as known.
+        refused = MakeRoom(known.named || !known.sure, &place, &evicted);
+        if (!refused.ok()) LogClosed(uid, refused);
       }
-      door = DoorOf(uid);
+      if (refused.ok()) door = DoorOf(uid);
       if (door != nullptr) door->Know(known);
       if (door != nullptr && place.held()) door->unknown() = std::move(place);
     }
     if (evicted != nullptr) End(std::move(evicted));
-    if (door == nullptr) LogError("no gRPC server could be made for uid {}", uid);
+    if (door == nullptr && refused.ok()) LogError("no gRPC server could be made for uid {}", uid);
     return door;
   }
   return nullptr;
@@ -162,11 +161,17 @@ void GrpcHost::Adopt(UniqueFd connection, uint32_t uid) {
   }
   if (const std::shared_ptr<Door> door = KnownDoor(uid); door != nullptr)
     return door->Enter(std::move(connection));
-  // Shared: a task can be copied.
-  auto waiting = std::make_shared<UniqueFd>(std::move(connection));
+  // Shared: a task can be copied. What nobody has entered is ended for both sides: Connections has a second descriptor.
+  struct Waiting {
+    UniqueFd fd;
+    ~Waiting() {
+      if (fd.valid()) ::shutdown(fd.get(), SHUT_RDWR);
+    }
+  };
+  auto waiting = std::make_shared<Waiting>(std::move(connection));
   const auto introduce = [this, waiting, uid] {
     const std::shared_ptr<Door> door = Introduce(uid);
-    if (door != nullptr) door->Enter(std::move(*waiting));
+    if (door != nullptr) door->Enter(std::move(waiting->fd));
   };
   if (uid == 0) return introduce();  // nobody is asked who that is
   if (!introductions_.Post(introduce) && !introductions_.closed())

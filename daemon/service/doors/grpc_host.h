@@ -64,8 +64,8 @@ class GrpcHost {
   std::shared_ptr<Door> DoorOf(uint32_t uid) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Null: all have to stay.
   std::shared_ptr<Door> EvictOldest(bool unknown) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // What has to go for the door; an error: it cannot be.
-  absl::StatusOr<std::shared_ptr<Door>> MakeRoom(bool known, Share* place)
+  // An error: there can be no door. *evicted has to be ended in either case.
+  absl::Status MakeRoom(bool known, Share* place, std::shared_ptr<Door>* evicted)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(std::shared_ptr<Door> evicted);
   void LogClosed(uint32_t uid, const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

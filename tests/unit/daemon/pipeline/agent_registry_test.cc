@@ -86,6 +86,22 @@ TEST_F(AgentRegistryTest, AUserHasAFewNamesAndOnlyWhileConnected) {
   EXPECT_TRUE(connect(1000, "d").ok());
 }
 
+TEST_F(AgentRegistryTest, AUsersAgentDoesNotWipeTheNodeWhoseNameItHad) {
+  AgentFacts own = Agent(0, false, "one");
+  own.version = "own";
+  const auto first = registry_.Connect(own, std::make_shared<SilentLink>(), {0, 0});
+  registry_.Disconnect(*first, 7);
+  const auto users =
+      registry_.Connect(Agent(1000, true, "two"), std::make_shared<SilentLink>(), {8, 8});
+  ASSERT_TRUE(users.ok());
+  EXPECT_TRUE(registry_.entries().at("a").status.user_mode);
+  registry_.Disconnect(*users, 9);
+  ASSERT_TRUE(registry_.entries().contains("a"));
+  EXPECT_EQ(registry_.entries().at("a").status.version, "own");
+  EXPECT_EQ(registry_.entries().at("a").status.last_seen_unix_ns, 7);
+  EXPECT_TRUE(Connects(own));
+}
+
 TEST_F(AgentRegistryTest, AUsersAgentMakesRoomForANodes) {
   LimitValues values = StandardLimits();
   values[static_cast<size_t>(Limit::kNodeNames)] = 1;

@@ -1,11 +1,13 @@
 // What one user may hold of the daemon, asked for by real peers.
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <thread>
 #include <vector>
 
+#include "core/base/unique_fd.h"
 #include "tests/unit/daemon/service/service_fixture.h"
 
 namespace perfd::daemon {
@@ -141,6 +143,9 @@ TEST_F(LimitsOfPeersTest, UidsThatNobodyKnowsShareAFewPlacesAndNeverCutOffAgents
   }
   EXPECT_EQ(served, 2);
   EXPECT_GE(Hits(Limit::kUnknownUsers), 4u);
+  const UniqueFd refused(ConnectSocket(kUnknown + 7));
+  pollfd ended{refused.get(), POLLIN | POLLRDHUP, 0};
+  EXPECT_EQ(::poll(&ended, 1, 5000), 1) << "who is refused is not left waiting";
   EXPECT_TRUE(Served(kNobody)) << "a user of the system";
   held.clear();
   bool again = false;

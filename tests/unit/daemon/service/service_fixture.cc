@@ -143,6 +143,7 @@ void ServiceFixture::StartDaemon() {
   door_ = *UnixDoor::Open(folder_ + "/run/perfd.sock");
   PipelineOptions pipeline_options;
   pipeline_options.ingest = ingest_limits_;
+  pipeline_options.limits = shared_limits_;
   pipeline_options.extra_checks = [this] { return door_->Checks(); };
   pipeline_ = std::make_unique<Pipeline>(*store_, clock_, std::move(pipeline_options));
   EXPECT_TRUE(pipeline_->Restore().ok());
@@ -163,7 +164,7 @@ void ServiceFixture::StopDaemon() {
   store_.reset();
 }
 
-std::shared_ptr<grpc::Channel> ServiceFixture::Connect(std::optional<uint32_t> uid) {
+int ServiceFixture::ConnectSocket(std::optional<uint32_t> uid) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   const std::string path = folder_ + "/run/perfd.sock";
@@ -177,7 +178,11 @@ std::shared_ptr<grpc::Channel> ServiceFixture::Connect(std::optional<uint32_t> u
   EXPECT_EQ(::syscall(SYS_setresuid, -1, own, -1), 0);
   EXPECT_EQ(connected, 0) << std::strerror(errno);
   ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
-  return grpc::CreateInsecureChannelFromFd("perfd", fd);
+  return fd;
+}
+
+std::shared_ptr<grpc::Channel> ServiceFixture::Connect(std::optional<uint32_t> uid) {
+  return grpc::CreateInsecureChannelFromFd("perfd", ConnectSocket(uid));
 }
 
 std::unique_ptr<v1::Profiler::Stub> ServiceFixture::Person(std::optional<uint32_t> uid) {

@@ -61,6 +61,8 @@ class ServiceFixture : public testing::Test {
   void StartDaemon();
   void StopDaemon();
 
+  // A fresh connection, as the next one makes it.
+  int ConnectSocket(std::optional<uint32_t> uid = std::nullopt);
   // A channel over a fresh connection; as another uid when given (needs root).
   std::shared_ptr<grpc::Channel> Connect(std::optional<uint32_t> uid = std::nullopt);
   std::unique_ptr<v1::Profiler::Stub> Person(std::optional<uint32_t> uid = std::nullopt);
@@ -77,9 +79,10 @@ class ServiceFixture : public testing::Test {
   IdentityOptions identity_;
   std::unique_ptr<SqliteStore> store_;
   std::unique_ptr<UnixDoor> door_;
-  std::unique_ptr<Pipeline> pipeline_;
   TlsGate tls_;
-  Limits limits_;
+  std::shared_ptr<Limits> shared_limits_ = std::make_shared<Limits>();
+  Limits& limits_ = *shared_limits_;
+  std::unique_ptr<Pipeline> pipeline_;
   std::unique_ptr<GrpcHost> host_;
 };
 
