@@ -67,9 +67,10 @@ bool ProcessIsAlive(int32_t pid) {
 // anew: for a moment nothing is.
 bool CodeIndex::Trusts(const Source& source, const RawModule& module) const {
   if (!source.known) return false;
-  if (source.through.contains(module.process)) return true;
+  const auto& through = source.through;
+  if (std::find(through.begin(), through.end(), module.process) != through.end()) return true;
   if (clock_.MonotonicNs() - source.opened_ns < kTrustNs) return true;
-  return is_alive_(source.pid) && module.process.image == 0 &&
+  return is_alive_(through.back().pid) && module.process.image == 0 &&
          BeganAtUnixNs(clock_, module.process.start_ticks) + kBeganBlurNs < source.opened_unix_ns;
 }
 
@@ -117,8 +118,7 @@ void CodeIndex::Adopt(const RawModule& module, Source& source, std::unique_ptr<C
     code_.erase(known);
   source.known = true;
   if (key != source.code_key || source.through.size() >= kMaxThrough) source.through.clear();
-  source.through.insert(module.process);
-  source.pid = module.pid;
+  source.through.push_back(module.process);
   source.opened_unix_ns = clock_.UnixNs();
   source.reader_used_ns = source.opened_ns = clock_.MonotonicNs();
   ModuleCode& code = Code(source, key, CodeId(module, facts));

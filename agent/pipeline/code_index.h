@@ -118,8 +118,7 @@ class CodeIndex {
     std::string code_key;                        // in code_; empty: never tried
     bool known = false;                          // code_key was learnt from a reader
     ModuleDetail detail = ModuleDetail::kNames;  // wanted by anyone so far
-    absl::flat_hash_set<ProcessId> through;      // the processes through which it was
-    int32_t pid = 0;                             // the last of them
+    std::vector<ProcessId> through;  // the processes through which it was, the last one last
     int64_t opened_ns = 0;
     int64_t opened_unix_ns = 0;
     int64_t last_used_ns = 0;

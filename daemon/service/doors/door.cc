@@ -63,19 +63,21 @@ void Door::SizeMemory() {
 }
 
 void Door::Know(const Identities::Known& known) {
-  full_agent_ = known.peer.full_agent;
-  SizeMemory();
   known_until_ = absl::Now() + (known.sure ? kLookUpAgain : kLookUpAgainSoon);
-  MutexLock lock(&mutex_);
-  peer_ = known.peer;
+  {
+    MutexLock lock(&mutex_);
+    peer_ = known.peer;
+  }
+  SizeMemory();
 }
 
 void Door::KnowCertain(const Peer& certain, bool administrators) {
-  full_agent_ = certain.full_agent;
+  {
+    MutexLock lock(&mutex_);
+    peer_.full_agent = certain.full_agent;
+    if (administrators) peer_.requester.privileged = certain.requester.privileged;
+  }
   SizeMemory();
-  MutexLock lock(&mutex_);
-  peer_.full_agent = certain.full_agent;
-  if (administrators) peer_.requester.privileged = certain.requester.privileged;
 }
 
 Peer Door::peer() const {

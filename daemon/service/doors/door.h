@@ -10,7 +10,6 @@
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/server.h>
 
-#include <atomic>
 #include <memory>
 
 #include "absl/base/thread_annotations.h"
@@ -48,7 +47,7 @@ class Door {
   void Use(absl::Time now) { used_ = now; }
   absl::Time used() const { return used_; }
   // Of root, perfd's own or the agents' user: never evicted.
-  bool full_agent() const { return full_agent_; }
+  bool full_agent() const { return peer().full_agent; }
   // A place among the users whom nobody knows.
   Share& unknown() { return unknown_; }
   void SetServing(bool healthy);
@@ -59,7 +58,6 @@ class Door {
   const Kind kind_;
   mutable Mutex mutex_;
   Peer peer_ ABSL_GUARDED_BY(mutex_);
-  std::atomic<bool> full_agent_ = false;
   absl::Time known_until_;
   absl::Time used_;
   Share unknown_;
