@@ -163,10 +163,11 @@ void GrpcHost::Adopt(UniqueFd connection, uint32_t uid) {
     return door->Enter(std::move(connection));
   // Shared: a task can be copied. What nobody has entered is ended for both sides: Connections has a second descriptor.
   struct Waiting {
-    UniqueFd fd;
+    explicit Waiting(UniqueFd waiting) : fd(std::move(waiting)) {}
     ~Waiting() {
       if (fd.valid()) ::shutdown(fd.get(), SHUT_RDWR);
     }
+    UniqueFd fd;
   };
   auto waiting = std::make_shared<Waiting>(std::move(connection));
   const auto introduce = [this, waiting, uid] {

@@ -171,7 +171,7 @@ TEST_F(StoreTest, AStreamHasSoManyGapsAndNoMore) {
     record.stream.most_gaps = 3;
     return Append(std::move(record)).status();
   };
-  for (const uint64_t sequence : {1, 3, 5, 7}) EXPECT_TRUE(append(sequence).ok()) << sequence;
+  for (const uint64_t sequence : {1u, 3u, 5u, 7u}) EXPECT_TRUE(append(sequence).ok()) << sequence;
   EXPECT_TRUE(absl::IsFailedPrecondition(append(9)));
   EXPECT_TRUE(append(8).ok()) << "it goes on";
   EXPECT_TRUE(append(4).ok()) << "a gap is filled";
