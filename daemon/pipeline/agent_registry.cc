@@ -37,8 +37,7 @@ absl::Status AgentRegistry::CheckNames(const AgentFacts& next) {
     RETURN_IF_ERROR(limits_.Check(Limit::kNodeNamesPerUser, own,
                                   {.uid = next.uid, .name = "", .privileged = false}));
   }
-  const absl::Status room =
-      limits_.Check(Limit::kNodeNames, static_cast<int64_t>(entries_.size()), {});
+  absl::Status room = limits_.Check(Limit::kNodeNames, static_cast<int64_t>(entries_.size()), {});
   if (room.ok() || next.user_mode) return room;
   const auto users = std::find_if(entries_.begin(), entries_.end(), is_users);
   if (users == entries_.end()) return room;

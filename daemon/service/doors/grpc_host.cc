@@ -202,7 +202,7 @@ absl::StatusOr<std::string> GrpcHost::ListenTls(const TlsOptions& options) {
 }
 
 absl::Status GrpcHost::RenewTls(const TlsOptions& options) {
-  const absl::Status status = shared_.tls.RenewCertificates(options);
+  absl::Status status = shared_.tls.RenewCertificates(options);
   shared_.streams.Check(shared_.tls);
   return status;
 }

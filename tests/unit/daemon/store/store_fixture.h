@@ -97,11 +97,10 @@ class StoreFixture : public testing::Test {
   absl::Status Skip(const std::string& stream, uint64_t sequence, const std::string& owner = "") {
     Notification ready;
     absl::Status result;
-    const absl::Status queued =
-        store_->Skip({stream, owner}, sequence, [&](const absl::Status& status) {
-          result = status;
-          ready.Notify();
-        });
+    absl::Status queued = store_->Skip({stream, owner}, sequence, [&](const absl::Status& status) {
+      result = status;
+      ready.Notify();
+    });
     if (!queued.ok()) return queued;
     ready.WaitForNotification();
     return result;
