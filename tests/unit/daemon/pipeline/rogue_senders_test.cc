@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/wire/wire.h"
 #include "daemon/store/profile_id.h"
@@ -258,11 +259,14 @@ TEST_F(RogueSendersTest, NothingOfWhatTheyBringIsStoredAndTheOwnersAreTold) {
         continue;
       ++by_sender[who];
       answers.push_back(std::make_unique<Notification>());
-      pipeline_->AcceptWindow(senders[who].connection, std::move(window),
-                              [answer = answers.back().get()](const absl::Status& status) {
-                                EXPECT_TRUE(status.ok()) << status << ": it would come again";
-                                answer->Notify();
-                              });
+      pipeline_->AcceptWindow(
+          senders[who].connection, std::move(window),
+          [answer = answers.back().get()](const absl::Status& status) {
+            // At random numbers a stream soon has all the gaps that it may have.
+            EXPECT_TRUE(status.ok() || absl::StrContains(status.message(), "gaps_per_stream"))
+                << status << ": it would come again";
+            answer->Notify();
+          });
     }
     for (const auto& answer : answers) answer->WaitForNotification();
     tries += answers.size();
