@@ -79,8 +79,8 @@ class CodeIndex {
  public:
   static constexpr size_t kMaxFunctions = 200'000;
   static constexpr size_t kMaxReaders = 8;
-  static constexpr size_t kMaxAddresses = 1024;  // of one question to a reader
-  static constexpr size_t kMaxThrough = 1024;
+  static constexpr size_t kMaxAddresses = 1024;      // of one question to a reader
+  static constexpr size_t kMaxThrough = 1024;        // processes remembered of a file
   static constexpr int64_t kTrustNs = kNsPerSecond;  // in what a process has mapped that is no more
   static constexpr int64_t kMinRetryNs = 10 * kNsPerSecond;
   static constexpr int64_t kMaxRetryNs = 300 * kNsPerSecond;

@@ -2,15 +2,14 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "core/base/clock.h"
 
 namespace perfd::daemon {
 namespace {
 
 // Everybody's together have one holder.
-std::string HolderOf(Limit limit, uint32_t uid) {
-  return RowOf(limit).per == LimitPer::kEveryone ? std::string() : absl::StrCat(uid);
+LimitHolder HolderOf(Limit limit, uint32_t uid) {
+  return RowOf(limit).per == LimitPer::kEveryone ? LimitHolder() : LimitHolder(uid);
 }
 
 }  // namespace
@@ -20,7 +19,7 @@ Share& Share::operator=(Share&& other) noexcept {
   if (limits_ != nullptr) limits_->GiveBack(limit_, holder_);
   limits_ = std::exchange(other.limits_, nullptr);
   limit_ = other.limit_;
-  holder_ = std::move(other.holder_);
+  holder_ = other.holder_;
   return *this;
 }
 
@@ -46,7 +45,7 @@ bool Limits::HasRoom(Limit limit, int64_t used, bool privileged) const {
   return used < value - kept;
 }
 
-absl::StatusOr<Share> Limits::AcquireAs(Limit limit, std::string holder, bool privileged) {
+absl::StatusOr<Share> Limits::AcquireAs(Limit limit, LimitHolder holder, bool privileged) {
   MutexLock lock(&mutex_);
   const auto found = used_.find({limit, holder});
   if (!HasRoom(limit, found == used_.end() ? 0 : found->second, privileged)) {
@@ -54,7 +53,7 @@ absl::StatusOr<Share> Limits::AcquireAs(Limit limit, std::string holder, bool pr
     return Refusal(RowOf(limit), values_[static_cast<size_t>(limit)]);
   }
   ++used_[{limit, holder}];
-  return Share(this, limit, std::move(holder));
+  return Share(this, limit, holder);
 }
 
 absl::StatusOr<Share> Limits::Acquire(Limit limit, const Requester& who) {
@@ -79,7 +78,7 @@ absl::Status Limits::Spend(Limit limit, uint32_t uid, int64_t amount, int64_t no
     spent_.clear();
     minute_ = minute;
   }
-  int64_t& spent = spent_[{limit, uid}];
+  int64_t& spent = spent_[{limit, HolderOf(limit, uid)}];
   const int64_t value = values_[static_cast<size_t>(limit)];
   if (amount > value || spent > value - amount) {
     ++hits_[static_cast<size_t>(limit)];
@@ -89,21 +88,10 @@ absl::Status Limits::Spend(Limit limit, uint32_t uid, int64_t amount, int64_t no
   return absl::OkStatus();
 }
 
-void Limits::GiveBack(Limit limit, const std::string& holder) {
+void Limits::GiveBack(Limit limit, LimitHolder holder) {
   MutexLock lock(&mutex_);
   const auto found = used_.find({limit, holder});
   if (found != used_.end() && --found->second == 0) used_.erase(found);
-}
-
-std::vector<Limits::Use> Limits::UseOf(uint32_t uid) const {
-  MutexLock lock(&mutex_);
-  std::vector<Use> uses;
-  for (const LimitRow& row : LimitTable()) {
-    const auto found = used_.find({row.limit, HolderOf(row.limit, uid)});
-    uses.push_back({row.limit, found == used_.end() ? 0 : found->second,
-                    values_[static_cast<size_t>(row.limit)]});
-  }
-  return uses;
 }
 
 std::array<uint64_t, kLimits> Limits::Hits() const {

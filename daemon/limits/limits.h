@@ -1,7 +1,8 @@
 // daemon/limits/limits.h - how much of each bound is in use, by whom, and how often somebody was refused.
 //
-// Shape    Acquire(limit, holder) -> a Share that is given back when it ends. Refuse counts what was counted elsewhere.
-// Errors   Acquire: kResourceExhausted, by Refusal.
+// Shape    Acquire(limit, who) -> a Share that is given back when it ends. Check is for what is counted elsewhere, Spend for what
+//          is taken in a minute.
+// Errors   kResourceExhausted, by Refusal; counted.
 // Bounds   what is kept is as large as what is held.
 // Threads  thread-safe. Outlives its Shares.
 #ifndef DAEMON_LIMITS_LIMITS_H_
@@ -10,14 +11,12 @@
 #include <array>
 #include <cstdint>
 #include <map>
-#include <string>
+#include <optional>
 #include <utility>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "core/base/mutex.h"
 #include "core/model/identity.h"
 #include "daemon/limits/limit_table.h"
@@ -26,12 +25,15 @@ namespace perfd::daemon {
 
 class Limits;
 
+// A user; none: everyone together.
+using LimitHolder = std::optional<uint32_t>;
+
 // One of what a limit bounds; none when empty.
 class Share {
  public:
   Share() = default;
-  Share(Limits* limits, Limit limit, std::string holder)
-      : limits_(limits), limit_(limit), holder_(std::move(holder)) {}
+  Share(Limits* limits, Limit limit, LimitHolder holder)
+      : limits_(limits), limit_(limit), holder_(holder) {}
   Share(Share&& other) noexcept { *this = std::move(other); }
   Share& operator=(Share&& other) noexcept;
   ~Share();
@@ -40,7 +42,7 @@ class Share {
  private:
   Limits* limits_ = nullptr;
   Limit limit_{};
-  std::string holder_;
+  LimitHolder holder_;
 };
 
 class Limits {
@@ -60,29 +62,23 @@ class Limits {
   // `amount` more in this minute. What is more than all of it is refused always.
   absl::Status Spend(Limit limit, uint32_t uid, int64_t amount, int64_t now_ns);
 
-  struct Use {
-    Limit limit;
-    int64_t used = 0;
-    int64_t value = 0;
-  };
-  // Of this user, and of everyone.
-  std::vector<Use> UseOf(uint32_t uid) const;
   // How often each limit has refused somebody, in the order of the table.
   std::array<uint64_t, kLimits> Hits() const;
 
  private:
   friend class Share;
-  absl::StatusOr<Share> AcquireAs(Limit limit, std::string holder, bool privileged);
+  absl::StatusOr<Share> AcquireAs(Limit limit, LimitHolder holder, bool privileged);
   bool HasRoom(Limit limit, int64_t used, bool privileged) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void GiveBack(Limit limit, const std::string& holder);
+  void GiveBack(Limit limit, LimitHolder holder);
 
   mutable Mutex mutex_;
   LimitValues values_ ABSL_GUARDED_BY(mutex_);
   std::array<uint64_t, kLimits> hits_ ABSL_GUARDED_BY(mutex_){};
   int64_t minute_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::map<std::pair<Limit, uint32_t>, int64_t> spent_ ABSL_GUARDED_BY(mutex_);    // in this minute
-  std::map<std::pair<Limit, std::string>, int64_t> used_ ABSL_GUARDED_BY(mutex_);  // none is 0
+  using Counts = std::map<std::pair<Limit, LimitHolder>, int64_t>;
+  Counts spent_ ABSL_GUARDED_BY(mutex_);  // in this minute
+  Counts used_ ABSL_GUARDED_BY(mutex_);   // none is 0
 };
 
 }  // namespace perfd::daemon

@@ -28,7 +28,7 @@ bool AgentRegistry::TakesAName(const AgentFacts& next) const {
 }
 
 // A user's own agents hold a name as long as they are connected; those of nodes are remembered.
-absl::Status AgentRegistry::CheckNames(const AgentFacts& next) {
+absl::Status AgentRegistry::MakeRoom(const AgentFacts& next) {
   const auto is_users = [](const auto& item) { return item.second.facts.user_mode; };
   if (next.user_mode) {
     const auto own = std::count_if(entries_.begin(), entries_.end(), [&](const auto& item) {
@@ -49,7 +49,7 @@ absl::Status AgentRegistry::CheckNames(const AgentFacts& next) {
 
 absl::StatusOr<uint64_t> AgentRegistry::Connect(const AgentFacts& facts,
                                                 std::shared_ptr<AgentLink> link, Moment now) {
-  if (TakesAName(facts)) RETURN_IF_ERROR(CheckNames(facts));
+  if (TakesAName(facts)) RETURN_IF_ERROR(MakeRoom(facts));
   Entry& entry = entries_[facts.node];
   if (facts.user_mode && entry.connection == 0 && !entry.facts.node.empty()) {
     auto own = std::make_shared<Entry>(std::move(entry));

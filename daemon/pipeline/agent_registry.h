@@ -61,9 +61,9 @@ class AgentRegistry {
   void Forget(int64_t older_than_unix_ns);
 
  private:
-  // Of those that are limited.
+  // Of those that are limited, for which MakeRoom is asked: it may end a user's agent for a node's.
   bool TakesAName(const AgentFacts& next) const;
-  absl::Status CheckNames(const AgentFacts& next);
+  absl::Status MakeRoom(const AgentFacts& next);
 
   Limits& limits_;
   std::map<std::string, Entry> entries_;  // by node

@@ -2,7 +2,7 @@
 //
 // Shape    Open builds it; of a Unix door every connection is one uid's: Know says who that is, Enter takes the next descriptor.
 // Limits   Limit::kDoorMemory, kTlsMemory: what requests may take on their way in.
-// Threads  Peer() at any time; the rest is the host's, under its lock.
+// Threads  peer() at any time; the rest is the host's, under its lock.
 // Source   grpcpp/server_posix.h AddInsecureChannelFromFd; gRPC doc/keepalive.md; grpcpp/resource_quota.h.
 #ifndef DAEMON_SERVICE_DOORS_DOOR_H_
 #define DAEMON_SERVICE_DOORS_DOOR_H_
