@@ -511,6 +511,8 @@ def health():
             lines("HTTP requests refused", [q(f"sum by (cluster) (rate(perfd_http_refused_total{{{OURS}}}[$__rate_interval]))",
                                               "{{cluster}}")],
                   "Answered with 400 and above, or cut off to make room. Pages that do not exist or have no key.", RATE, width=8),
+            lines("Limits that refused somebody", [rate("perfd_limit_hits_total", "limit")],
+                  "By limit (docs/limits.md), per second.", RATE, width=8),
         ]),
         ("Alerts", [
             panel("alertlist", "perfd's alerts", [], 24, 8, "Pending and firing.",
