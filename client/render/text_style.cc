@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "core/base/utf8.h"
 
 namespace perfd::client {
 namespace {
@@ -50,12 +51,11 @@ std::string Painted(const TextStyle& style, Paint paint, absl::string_view text)
 
 std::string Clean(absl::string_view text) {
   std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto c = static_cast<uint8_t>(text[i]);
-    // C1 controls are U+0080..U+009F: C2 80..C2 9F in UTF-8.
-    const bool c1 = c == 0xC2 && i + 1 < text.size() && static_cast<uint8_t>(text[i + 1]) < 0xA0;
-    out.push_back(c < 0x20 || c == 0x7F || c1 ? '?' : text[i]);
-    if (c1) ++i;
+  while (!text.empty()) {
+    const size_t length = std::max<size_t>(Utf8SequenceLength(text), 1);
+    const absl::string_view character = text.substr(0, length);
+    absl::StrAppend(&out, IsControlCharacter(character) ? "?" : character);
+    text.remove_prefix(length);
   }
   return out;
 }

@@ -72,13 +72,6 @@ class LineSink final : public spdlog::sinks::base_sink<std::mutex> {
 
 constexpr size_t kMaxLineBytes = 4096;
 
-// Control characters are those below U+0020, U+007F, and U+0080 to U+009F.
-bool IsControl(absl::string_view character) {
-  const auto byte = [character](size_t i) { return static_cast<unsigned char>(character[i]); };
-  if (character.size() == 1) return byte(0) < 0x20 || byte(0) == 0x7f;
-  return byte(0) == 0xc2 && byte(1) < 0xa0;
-}
-
 absl::StatusOr<UniqueFd> OpenLog(const std::string& path) {
   // Never waits for the reader of a pipe, never follows a link that someone else put there.
   const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
@@ -103,10 +96,11 @@ std::string OneLine(absl::string_view text) {
   while (done < text.size() && line.size() < kMaxLineBytes) {
     const absl::string_view rest = text.substr(done);
     const absl::string_view character = rest.substr(0, Utf8SequenceLength(rest));
-    if (character.empty() || IsControl(character)) {
-      absl::StrAppend(&line, "\\x",
-                      absl::Hex(static_cast<unsigned char>(rest[0]), absl::kZeroPad2));
-      ++done;
+    if (character.empty() || IsControlCharacter(character)) {
+      const size_t bytes = std::max<size_t>(character.size(), 1);
+      for (const char c : rest.substr(0, bytes))
+        absl::StrAppend(&line, "\\x", absl::Hex(static_cast<unsigned char>(c), absl::kZeroPad2));
+      done += bytes;
     } else {
       absl::StrAppend(&line, character);
       done += character.size();

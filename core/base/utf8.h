@@ -1,7 +1,8 @@
-// core/base/utf8.h - where one character of UTF-8 ends, and how bytes that are none are shown. Foreign bytes.
+// core/base/utf8.h - where one character of UTF-8 ends, which ones act on a terminal, and how bytes that are none are shown. Foreign
+//                    bytes.
 //
 // Source   Unicode Standard, table 3-7 (RFC 3629 section 4): the bounds of the second byte keep out overlong forms, surrogates
-//          and everything above U+10FFFF.
+//          and everything above U+10FFFF. Unicode Standard Annex 9, table 4: the characters that turn the direction of text.
 #ifndef CORE_BASE_UTF8_H_
 #define CORE_BASE_UTF8_H_
 
@@ -28,6 +29,28 @@ inline size_t Utf8SequenceLength(absl::string_view text) {
   for (size_t i = 2; i < length; ++i)
     if ((byte(i) & 0xC0) != 0x80) return 0;
   return length;
+}
+
+// Of a well-formed sequence.
+inline uint32_t CodePoint(absl::string_view sequence) {
+  const auto byte = [sequence](size_t i) { return static_cast<uint8_t>(sequence[i]); };
+  if (sequence.size() == 1) return byte(0);
+  uint32_t point = byte(0) & (0xFFU >> (sequence.size() + 1));
+  for (size_t i = 1; i < sequence.size(); ++i) point = point << 6 | (byte(i) & 0x3FU);
+  return point;
+}
+
+// A well-formed sequence that a reader does not see but is led by: control characters (C0, DEL, C1), separators of lines, and marks
+// that show the text after them in another order than it has.
+inline bool IsControlCharacter(absl::string_view sequence) {
+  const auto byte = [sequence](size_t i) { return static_cast<uint8_t>(sequence[i]); };
+  if (sequence.size() == 1) return byte(0) < 0x20 || byte(0) == 0x7F;
+  if (sequence.size() == 2)  // U+0080..U+009F, U+061C
+    return (byte(0) == 0xC2 && byte(1) < 0xA0) || (byte(0) == 0xD8 && byte(1) == 0x9C);
+  if (sequence.size() != 3 || byte(0) != 0xE2) return false;
+  if (byte(1) == 0x80)  // U+200E, U+200F, U+2028..U+202E
+    return byte(2) == 0x8E || byte(2) == 0x8F || (byte(2) >= 0xA8 && byte(2) <= 0xAE);
+  return byte(1) == 0x81 && byte(2) >= 0xA6 && byte(2) <= 0xA9;  // U+2066..U+2069
 }
 
 // Each byte that is not part of a well-formed sequence becomes '?'; at most `limit` bytes are kept. Names of files and of functions

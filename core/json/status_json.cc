@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/utf8.h"
 #include "core/json/report_json.h"
 #include "core/spec/spec.h"
 
@@ -199,22 +200,21 @@ Json ErrorToJson(absl::string_view code, absl::string_view message, int exit_cod
        {{"code", std::string(code)}, {"message", std::string(message)}, {"exit_code", exit_code}}}};
 }
 
-// JSON need not escape DEL and U+0080..U+009F (RFC 8259, 7), but a terminal acts on them. They are in strings only.
+// JSON need not escape DEL, U+0080..U+009F and marks of direction (RFC 8259, 7), but a terminal acts on them. They are in strings only,
+// and all are below U+10000.
 std::string JsonLine(const Json& json) {
   const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   std::string line;
   line.reserve(text.size() + 1);
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto c = static_cast<uint8_t>(text[i]);
-    const auto next = static_cast<uint8_t>(i + 1 < text.size() ? text[i + 1] : 0);
-    if (c == 0x7F) {
-      line += "\\u007f";
-    } else if (c == 0xC2 && next >= 0x80 && next < 0xA0) {
-      absl::StrAppend(&line, "\\u", absl::Hex(next, absl::kZeroPad4));
-      ++i;
+  for (absl::string_view rest = text; !rest.empty();) {
+    const size_t length = std::max<size_t>(Utf8SequenceLength(rest), 1);
+    const absl::string_view character = rest.substr(0, length);
+    if (IsControlCharacter(character)) {
+      absl::StrAppend(&line, "\\u", absl::Hex(CodePoint(character), absl::kZeroPad4));
     } else {
-      line.push_back(text[i]);
+      absl::StrAppend(&line, character);
     }
+    rest.remove_prefix(length);
   }
   return line + "\n";
 }

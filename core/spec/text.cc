@@ -11,10 +11,6 @@ namespace {
 
 constexpr size_t kMessageBytes = 64;
 
-uint8_t Byte(absl::string_view text, size_t i) {
-  return static_cast<uint8_t>(text[i]);
-}
-
 }  // namespace
 
 bool IsValidUtf8(absl::string_view text) {
@@ -27,8 +23,12 @@ bool IsValidUtf8(absl::string_view text) {
 }
 
 bool IsPrintable(absl::string_view text) {
-  const auto control = [](char c) { return static_cast<uint8_t>(c) < 0x20 || c == 0x7F; };
-  return std::none_of(text.begin(), text.end(), control) && IsValidUtf8(text);
+  while (!text.empty()) {
+    const size_t length = Utf8SequenceLength(text);
+    if (length == 0 || IsControlCharacter(text.substr(0, length))) return false;
+    text.remove_prefix(length);
+  }
+  return true;
 }
 
 std::string ForMessage(absl::string_view text) {
@@ -36,8 +36,7 @@ std::string ForMessage(absl::string_view text) {
   while (!text.empty()) {
     const size_t length = Utf8SequenceLength(text);
     if (out.size() + std::max<size_t>(length, 1) > kMessageBytes) return out + "...";
-    const bool shown = length > 1 || (length == 1 && Byte(text, 0) >= 0x20 && text[0] != 0x7F);
-    if (shown) {
+    if (length > 0 && !IsControlCharacter(text.substr(0, length))) {
       out.append(text.data(), length);
     } else {
       out.push_back('?');

@@ -42,14 +42,14 @@ Connections::~Connections() {
 absl::Status Connections::Add(int connection, uint32_t uid) {
   ASSIGN_OR_RETURN(Share place, limits_.Acquire(Limit::kConnectionsPerUser, uid));
   UniqueFd fd(::fcntl(connection, F_DUPFD_CLOEXEC, 0));
-  if (!fd.valid()) return absl::ResourceExhaustedError(std::strerror(errno));
+  if (!fd.valid()) return absl::UnavailableError(std::strerror(errno));
   const int key = fd.get();
   MutexLock lock(&mutex_);
   // Under the lock: the hang-up may come at once, also of a connection that is over already. EPOLLHUP is told always, and of both
   // directions: who only sends no more still has the connection.
   epoll_event event{.events = 0, .data = {.fd = key}};
   if (::epoll_ctl(hangups_.get(), EPOLL_CTL_ADD, key, &event) != 0)
-    return absl::ResourceExhaustedError(std::strerror(errno));
+    return absl::UnavailableError(std::strerror(errno));
   connections_[key] = {std::move(fd), uid, std::move(place)};
   ++of_user_[uid];
   return absl::OkStatus();

@@ -1,7 +1,7 @@
 // daemon/limits/connections.h - how many connections to the Unix socket each user has now.
 //
 // Shape    Add takes the user's place before gRPC has the descriptor; the place is given back when either side has ended it.
-// Errors   Add: kResourceExhausted, by Limit::kConnectionsPerUser or for want of a descriptor.
+// Errors   Add: kResourceExhausted, by Limit::kConnectionsPerUser; kUnavailable for want of a descriptor.
 // Threads  thread-safe. Own thread: perfd-hangup. It has a second descriptor of each connection, as gRPC does not tell of its end; an
 //          end by gRPC is a shutdown(2), which both see.
 #ifndef DAEMON_LIMITS_CONNECTIONS_H_

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/time/clock.h"
 #include "core/base/clock.h"
 
 namespace perfd::daemon {
@@ -45,30 +46,37 @@ bool Limits::HasRoom(Limit limit, int64_t used, bool privileged) const {
   return used < value - kept;
 }
 
-absl::StatusOr<Share> Limits::AcquireAs(Limit limit, LimitHolder holder, bool privileged) {
+absl::Status Limits::Refuse(Limit limit, uint32_t uid) {
+  const auto row = static_cast<size_t>(limit);
+  ++hits_[row];
+  absl::Status refused = Refusal(RowOf(limit), values_[row]);
+  if (const auto more = lines_[row].Next(absl::GetCurrentTimeNanos()); more.has_value())
+    LogWarning("uid {} is refused: {} ({} more since the last such line)", uid, Text(refused),
+               *more);
+  return refused;
+}
+
+absl::StatusOr<Share> Limits::AcquireAs(Limit limit, uint32_t uid, bool privileged) {
+  const LimitHolder holder = HolderOf(limit, uid);
   MutexLock lock(&mutex_);
   const auto found = used_.find({limit, holder});
-  if (!HasRoom(limit, found == used_.end() ? 0 : found->second, privileged)) {
-    ++hits_[static_cast<size_t>(limit)];
-    return Refusal(RowOf(limit), values_[static_cast<size_t>(limit)]);
-  }
+  if (!HasRoom(limit, found == used_.end() ? 0 : found->second, privileged))
+    return Refuse(limit, uid);
   ++used_[{limit, holder}];
   return Share(this, limit, holder);
 }
 
 absl::StatusOr<Share> Limits::Acquire(Limit limit, const Requester& who) {
-  return AcquireAs(limit, HolderOf(limit, who.uid), who.privileged);
+  return AcquireAs(limit, who.uid, who.privileged);
 }
 
 absl::StatusOr<Share> Limits::Acquire(Limit limit, uint32_t uid) {
-  return AcquireAs(limit, HolderOf(limit, uid), uid == 0);
+  return AcquireAs(limit, uid, uid == 0);
 }
 
 absl::Status Limits::Check(Limit limit, int64_t used, const Requester& who) {
   MutexLock lock(&mutex_);
-  if (HasRoom(limit, used, who.privileged)) return absl::OkStatus();
-  ++hits_[static_cast<size_t>(limit)];
-  return Refusal(RowOf(limit), values_[static_cast<size_t>(limit)]);
+  return HasRoom(limit, used, who.privileged) ? absl::OkStatus() : Refuse(limit, who.uid);
 }
 
 absl::Status Limits::Spend(Limit limit, uint32_t uid, int64_t amount, int64_t now_ns) {
@@ -80,10 +88,7 @@ absl::Status Limits::Spend(Limit limit, uint32_t uid, int64_t amount, int64_t no
   }
   int64_t& spent = spent_[{limit, HolderOf(limit, uid)}];
   const int64_t value = values_[static_cast<size_t>(limit)];
-  if (amount > value || spent > value - amount) {
-    ++hits_[static_cast<size_t>(limit)];
-    return Refusal(RowOf(limit), value);
-  }
+  if (amount > value || spent > value - amount) return Refuse(limit, uid);
   spent += amount;
   return absl::OkStatus();
 }

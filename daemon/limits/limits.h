@@ -2,7 +2,7 @@
 //
 // Shape    Acquire(limit, who) -> a Share that is given back when it ends. Check is for what is counted elsewhere, Spend for what
 //          is taken in a minute.
-// Errors   kResourceExhausted, by Refusal; counted.
+// Errors   kResourceExhausted, by Refusal; counted and in the log, a line a second for each limit.
 // Bounds   what is kept is as large as what is held.
 // Threads  thread-safe. Outlives its Shares.
 #ifndef DAEMON_LIMITS_LIMITS_H_
@@ -17,6 +17,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/base/log.h"
 #include "core/base/mutex.h"
 #include "core/model/identity.h"
 #include "daemon/limits/limit_table.h"
@@ -67,14 +68,16 @@ class Limits {
 
  private:
   friend class Share;
-  absl::StatusOr<Share> AcquireAs(Limit limit, LimitHolder holder, bool privileged);
+  absl::StatusOr<Share> AcquireAs(Limit limit, uint32_t uid, bool privileged);
   bool HasRoom(Limit limit, int64_t used, bool privileged) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Refuse(Limit limit, uint32_t uid) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GiveBack(Limit limit, LimitHolder holder);
 
   mutable Mutex mutex_;
   LimitValues values_ ABSL_GUARDED_BY(mutex_);
   std::array<uint64_t, kLimits> hits_ ABSL_GUARDED_BY(mutex_){};
+  std::array<RareLog, kLimits> lines_ ABSL_GUARDED_BY(mutex_);
   int64_t minute_ ABSL_GUARDED_BY(mutex_) = 0;
   using Counts = std::map<std::pair<Limit, LimitHolder>, int64_t>;
   Counts spent_ ABSL_GUARDED_BY(mutex_);  // in this minute

@@ -30,14 +30,14 @@ bool AgentRegistry::TakesAName(const AgentFacts& next) const {
 // A user's own agents hold a name as long as they are connected; those of nodes are remembered.
 absl::Status AgentRegistry::MakeRoom(const AgentFacts& next) {
   const auto is_users = [](const auto& item) { return item.second.facts.user_mode; };
+  const Requester who{.uid = next.uid, .name = "", .privileged = false};
   if (next.user_mode) {
     const auto own = std::count_if(entries_.begin(), entries_.end(), [&](const auto& item) {
       return is_users(item) && item.second.facts.uid == next.uid;
     });
-    RETURN_IF_ERROR(limits_.Check(Limit::kNodeNamesPerUser, own,
-                                  {.uid = next.uid, .name = "", .privileged = false}));
+    RETURN_IF_ERROR(limits_.Check(Limit::kNodeNamesPerUser, own, who));
   }
-  absl::Status room = limits_.Check(Limit::kNodeNames, static_cast<int64_t>(entries_.size()), {});
+  absl::Status room = limits_.Check(Limit::kNodeNames, static_cast<int64_t>(entries_.size()), who);
   if (room.ok() || next.user_mode) return room;
   const auto users = std::find_if(entries_.begin(), entries_.end(), is_users);
   if (users == entries_.end()) return room;

@@ -182,8 +182,11 @@ bool TrackedRanks::HasEnded(TrackedProcess& process) {
   return Compare(process, now);
 }
 
-// Of one that has not run since `since_ns`.
+// Each look that finds it suspended stands for the time since the look before: of long and of short ones as much as there was, on
+// the average.
 void TrackedRanks::CountSuspension(TrackedProcess& process, int64_t since_ns) {
+  const auto stamp = procfs_.Stamp(process.info.pid);
+  if (!stamp.ok() || stamp->state == 'R') return;  // most ranks: a look at their groups costs more
   std::string by = SuspendedBy(procfs_, process.info.pid);
   if (by.empty()) return;
   process.suspended.by = std::move(by);
@@ -254,7 +257,7 @@ CpuUse TrackedRanks::Refresh(int64_t read_ns, std::vector<const TrackedProcess*>
     }
     if (process.ended) continue;
     const CpuUse more = CountUse(process, read_ns);
-    if (more.cpu_ns == 0) CountSuspension(process, since_ns);
+    CountSuspension(process, since_ns);
     used.cpu_ns += more.cpu_ns;
     used.switches += more.switches;
   }

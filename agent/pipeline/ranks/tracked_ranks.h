@@ -47,7 +47,7 @@ struct ProcessUse {
 
 // Whether somebody kept a process from running: stopped or frozen.
 struct Suspended {
-  int64_t ns = 0;  // as each Refresh saw it
+  int64_t ns = 0;  // estimated: a look at each Refresh
   std::string by;  // the last time
 };
 

@@ -80,6 +80,10 @@ absl::Status JudgeFiles(const RankHazards& h) {
   return absl::OkStatus();
 }
 
+double Ms(int64_t ns) {
+  return static_cast<double>(ns) / 1e6;
+}
+
 }  // namespace
 
 bool IsDevice(const MapEntry& map) {
@@ -95,11 +99,12 @@ absl::Status JudgeMappings(int32_t pid, size_t mappings, int64_t read_ns, int64_
   // The other reads of the same stop, and the system calls between them, want their time, too.
   constexpr int64_t kShareOfStop = 4;
   if (read_ns <= longest_stop_ns / kShareOfStop) return absl::OkStatus();
-  return Refuse(pid, absl::StrFormat(
-                         "it has %d mappings: to read them takes %.1f ms, in which it would stand "
-                         "still, and a stop may last %.1f ms (budget.stop)",
-                         mappings, static_cast<double>(read_ns) / 1e6,
-                         static_cast<double>(longest_stop_ns) / 1e6));
+  return Refuse(
+      pid, absl::StrFormat(
+               "it has %d mappings: to read them takes %.1f ms, in which it would stand "
+               "still, and that may be %.1f ms, a quarter of the longest stop of %.1f ms "
+               "(budget.stop)",
+               mappings, Ms(read_ns), Ms(longest_stop_ns / kShareOfStop), Ms(longest_stop_ns)));
 }
 
 absl::Status CheckMappings(const ProcFs& procfs, int32_t pid, int64_t longest_stop_ns) {

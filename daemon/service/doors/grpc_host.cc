@@ -59,13 +59,14 @@ std::shared_ptr<Door> GrpcHost::EvictOldest(bool unknown) {
   return door;
 }
 
-absl::Status GrpcHost::MakeRoom(bool known, Share* place, std::shared_ptr<Door>* evicted) {
+absl::Status GrpcHost::MakeRoom(uint32_t uid, bool known, Share* place,
+                                std::shared_ptr<Door>* evicted) {
   if (!known) {
-    auto taken = shared_.limits.Acquire(Limit::kUnknownUsers, Requester{});
+    auto taken = shared_.limits.Acquire(Limit::kUnknownUsers, uid);
     if (!taken.ok()) *evicted = EvictOldest(/*unknown=*/true);
     if (*evicted != nullptr) {
       (*evicted)->unknown() = {};
-      taken = shared_.limits.Acquire(Limit::kUnknownUsers, Requester{});
+      taken = shared_.limits.Acquire(Limit::kUnknownUsers, uid);
     }
     RETURN_IF_ERROR(taken.status());
     *place = *std::move(taken);
@@ -73,7 +74,7 @@ absl::Status GrpcHost::MakeRoom(bool known, Share* place, std::shared_ptr<Door>*
   if (*evicted != nullptr || doors_.size() < kMaxUids) return absl::OkStatus();
   *evicted = EvictOldest(/*unknown=*/false);
   return *evicted != nullptr ? absl::OkStatus()
-                             : absl::ResourceExhaustedError("all servers are of agents");
+                             : absl::UnavailableError("all servers are of agents");
 }
 
 std::shared_ptr<Door> GrpcHost::DoorOf(uint32_t uid) {
@@ -122,7 +123,7 @@ std::shared_ptr<Door> GrpcHost::Introduce(uint32_t uid) {
       Share place;
       if (!doors_.contains(uid)) {
         // While the databases do not answer everybody counts as known.
-        refused = MakeRoom(known.named || !known.sure, &place, &evicted);
+        refused = MakeRoom(uid, known.named || !known.sure, &place, &evicted);
         if (!refused.ok()) LogClosed(uid, refused);
       }
       if (refused.ok()) door = DoorOf(uid);
@@ -137,6 +138,7 @@ std::shared_ptr<Door> GrpcHost::Introduce(uint32_t uid) {
 }
 
 void GrpcHost::LogClosed(uint32_t uid, const absl::Status& why) {
+  if (absl::IsResourceExhausted(why)) return;  // a limit, which logs itself
   if (const auto more = closed_.Next(absl::GetCurrentTimeNanos()); more.has_value())
     LogWarning("a connection of uid {} is closed: {} ({} more since the last such line)", uid,
                Text(why), *more);

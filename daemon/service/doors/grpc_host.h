@@ -65,7 +65,7 @@ class GrpcHost {
   // Null: all have to stay.
   std::shared_ptr<Door> EvictOldest(bool unknown) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // An error: there can be no door. *evicted has to be ended in either case.
-  absl::Status MakeRoom(bool known, Share* place, std::shared_ptr<Door>* evicted)
+  absl::Status MakeRoom(uint32_t uid, bool known, Share* place, std::shared_ptr<Door>* evicted)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(std::shared_ptr<Door> evicted);
   void LogClosed(uint32_t uid, const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -62,6 +62,18 @@ TEST_F(TrackedRanksTest, TimeInWhichSomebodyHeldItBackIsSummed) {
   EXPECT_EQ(suspended[0]->suspended.by, "SIGSTOP");
 }
 
+// Stopped for 150 ms in each second, and found so in one look of five: it has used its CPU all the same.
+TEST_F(TrackedRanksTest, ShortSuspensionsAreSeenByThePartOfLooksThatFindThem) {
+  ASSERT_TRUE(PutAndAdd(5).ok());
+  for (uint64_t look = 1; look <= 10; ++look) {
+    Add({.pid = 5, .user_ticks = 150 + 85 * look, .state = look % 5 == 0 ? 'T' : 'S'});
+    read_ns_ += 1'000;
+    Refresh();
+  }
+  ASSERT_EQ(ranks_.SuspendedRanks().size(), 1u);
+  EXPECT_EQ(ranks_.SuspendedRanks()[0]->suspended.ns, 2'000);
+}
+
 TEST_F(TrackedRanksTest, TellsOnceOfAnEnd) {
   ASSERT_TRUE(PutAndAdd(5).ok());
   Refresh();

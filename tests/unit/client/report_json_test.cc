@@ -51,6 +51,13 @@ TEST(ReportJsonTest, CallPathsHaveSamplesAndTime) {
   EXPECT_EQ(report["stacks"][2]["seconds"], 0.0) << "of no rank that is known";
 }
 
+TEST(ReportJsonTest, WhatActsOnATerminalIsEscaped) {
+  const std::string text = "a\x7F\xC2\x9B\xE2\x80\xAE\xD8\x9C\xE2\x82\xAC\xF0\x9F\x98\x80";
+  EXPECT_EQ(JsonLine(json(text)),
+            "\"a\\u007f\\u009b\\u202e\\u061c\xE2\x82\xAC\xF0\x9F\x98\x80\"\n");
+  EXPECT_EQ(json::parse(JsonLine(json(text))), json(text));
+}
+
 TEST(ReportJsonTest, KernelTimeHasItsCauses) {
   Report sample = SampleReport();
   sample.time.kernel = {{KernelCause::kPageFault, 30, 0.03, 0}, {KernelCause::kIo, 10, 0.01, 0}};

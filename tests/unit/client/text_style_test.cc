@@ -13,6 +13,9 @@ TEST(TextStyleTest, NoEscapeOfAStrangerReachesTheTerminal) {
                   "31m"),
             "?31m");  // C1 CSI
   EXPECT_EQ(Clean("\xC3\xA4"), "\xC3\xA4");
+  EXPECT_EQ(Clean("main\xE2\x80\xAE(c.niam\xE2\x81\xA6\xD8\x9C"), "main?(c.niam??")
+      << "marks that turn the text";
+  EXPECT_EQ(Clean("\xE2\x82\xAC \xF0\x9F\x98\x80 \xFF"), "\xE2\x82\xAC \xF0\x9F\x98\x80 \xFF");
 }
 
 TEST(TextStyleTest, CutsByColumnsNotBytes) {

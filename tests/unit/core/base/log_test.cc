@@ -57,10 +57,12 @@ TEST_F(LogTest, ALineIsOneLine) {
   ASSERT_TRUE(LogToFile(Path("forged.log")).ok());
   LogInfo("version {}",
           "1\n2026-11-25T00:00:00.000 perfd info submitted by root\r\x1b[2J\x7f\xc2\x9b");
+  LogInfo("turned {}", "main\xE2\x80\xAE(c.niam");
   LogInfo("named {}", "caf\xc3\xa9 'quoted' back\\slash");
   EXPECT_THAT(Read(Path("forged.log")),
               HasSubstr("version 1\\x0a2026-11-25T00:00:00.000 perfd info submitted by root\\x0d"
                         "\\x1b[2J\\x7f\\xc2\\x9b\n"));
+  EXPECT_THAT(Read(Path("forged.log")), HasSubstr("turned main\\xe2\\x80\\xae(c.niam\n"));
   EXPECT_THAT(Read(Path("forged.log")), HasSubstr("named caf\xc3\xa9 'quoted' back\\slash\n"));
 }
 
