@@ -62,10 +62,11 @@ class HttpServer::Inbox {
   std::vector<std::pair<uint64_t, HttpResponse>> responses_ ABSL_GUARDED_BY(mutex_);
 };
 
-HttpServer::HttpServer(HttpListener listener) : listener_(std::move(listener)) {}
+HttpServer::HttpServer(TcpListener listener) : listener_(std::move(listener)) {}
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Listen(const std::string& address) {
-  ASSIGN_OR_RETURN(HttpListener listener, ListenHttp(address));
+  ASSIGN_OR_RETURN(TcpListener listener,
+                   ListenTcp(address, {"metrics and reports", "--metrics-listen"}));
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(listener)));
 }
 
@@ -92,8 +93,10 @@ void HttpServer::Run() {
   std::vector<uint64_t> ids;
   while (!inbox_->closed()) {
     const bool accepting = clock_.MonotonicNs() >= accept_after_ns_;
-    fds = {{inbox_->fd(), POLLIN, 0},
-           {listener_.socket.get(), static_cast<short>(accepting ? POLLIN : 0), 0}};
+    fds = {{inbox_->fd(), POLLIN, 0}};
+    for (const UniqueFd& listener : listener_.sockets)
+      fds.push_back({listener.get(), static_cast<short>(accepting ? POLLIN : 0), 0});
+    const size_t first = fds.size();
     ids.clear();
     for (const auto& [id, connection] : connections_) {
       fds.push_back({connection.fd(), connection.events(), 0});
@@ -104,10 +107,12 @@ void HttpServer::Run() {
       return;
     }
     for (size_t i = 0; i < ids.size(); ++i) {
-      if (fds[i + 2].revents != 0) Ready(ids[i], connections_.at(ids[i]));
+      if (fds[first + i].revents != 0) Ready(ids[i], connections_.at(ids[i]));
     }
     if (fds[0].revents != 0) DrainResponses();
-    if (fds[1].revents != 0) AcceptAll();
+    for (size_t i = 1; i < first; ++i) {
+      if (fds[i].revents != 0) AcceptAll(fds[i].fd);
+    }
     Sweep();
   }
 }
@@ -136,7 +141,7 @@ HttpServer::Connections::iterator HttpServer::FirstToYield(int64_t now_ns) {
 // When all places are taken, a newcomer gets that of a peer whose head is under way, of one that has its answer, or of one that
 // takes long to read it: whoever means it sends its head at once and takes what comes. Without such a peer newcomers wait in the
 // backlog.
-void HttpServer::AcceptAll() {
+void HttpServer::AcceptAll(int listener) {
   for (int i = 0; i < kMaxAcceptsPerTurn; ++i) {
     const int64_t now_ns = clock_.MonotonicNs();
     const bool full = connections_.size() >= kMaxConnections;
@@ -145,8 +150,7 @@ void HttpServer::AcceptAll() {
       accept_after_ns_ = now_ns + kNoDescriptorsNs;
       return;
     }
-    UniqueFd socket(
-        ::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    UniqueFd socket(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.valid()) {
       if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
         accept_after_ns_ = now_ns + kNoDescriptorsNs;

@@ -4,7 +4,7 @@
 //          any thread. A response that comes too late is dropped.
 // Limits   kMaxConnections; where there are more, the oldest of those that yield most readily makes room (http_connection.h),
 //          so that a newcomer waits kPatienceNs at the longest. Times and sizes: http_connection.h, http_request.h.
-// Errors   Listen: http_listener.h.
+// Errors   Listen: daemon/sockets/tcp_listener.h.
 // Threads  own thread perfd-http, which never waits for a peer; `handler` runs on it and must not wait either.
 // Source   why not a library: docs/adr/0016-reports-over-http.md.
 #ifndef DAEMON_HTTP_HTTP_SERVER_H_
@@ -24,7 +24,7 @@
 #include "core/base/clock.h"
 #include "core/base/unique_fd.h"
 #include "daemon/http/http_connection.h"
-#include "daemon/http/http_listener.h"
+#include "daemon/sockets/tcp_listener.h"
 
 namespace perfd::daemon {
 
@@ -51,16 +51,16 @@ class HttpServer {
   class Inbox;
   using Connections = std::map<uint64_t, HttpConnection>;
 
-  explicit HttpServer(HttpListener listener);
+  explicit HttpServer(TcpListener listener);
   void Run();
   int PollTimeoutMs() const;
-  void AcceptAll();
+  void AcceptAll(int listener);
   Connections::iterator FirstToYield(int64_t now_ns);
   void Ready(uint64_t id, HttpConnection& connection);
   void DrainResponses();
   void Sweep();
 
-  HttpListener listener_;
+  TcpListener listener_;
   SystemClock clock_;
   HttpHandler handler_;
   std::shared_ptr<Inbox> inbox_;  // shared with responses under way, which may outlive the server

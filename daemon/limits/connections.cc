@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 
 #include <array>
 #include <cerrno>
@@ -17,6 +18,13 @@ namespace perfd::daemon {
 namespace {
 
 constexpr int kAtOnce = 64;
+
+// For connections: the rest is for root, the store and the metrics.
+size_t MostDescriptors() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
+  return static_cast<size_t>(limit.rlim_cur / 4 * 3);
+}
 
 }  // namespace
 
@@ -40,18 +48,31 @@ Connections::~Connections() {
 }
 
 absl::Status Connections::Add(int connection, uint32_t uid) {
-  ASSIGN_OR_RETURN(Share place, limits_.Acquire(Limit::kConnectionsPerUser, uid));
-  UniqueFd fd(::fcntl(connection, F_DUPFD_CLOEXEC, 0));
-  if (!fd.valid()) return absl::UnavailableError(std::strerror(errno));
-  const int key = fd.get();
+  ASSIGN_OR_RETURN(Share own, limits_.Acquire(Limit::kConnectionsPerUser, uid));
+  return Watch(connection, {.uid = uid, .own = std::move(own)});
+}
+
+absl::Status Connections::Add(int connection, const std::string& network) {
+  ASSIGN_OR_RETURN(Share own, limits_.Acquire(Limit::kConnectionsPerAddress, network));
+  ASSIGN_OR_RETURN(Share tcp, limits_.Acquire(Limit::kTcpConnections, network));
+  return Watch(connection, {.own = std::move(own), .tcp = std::move(tcp)});
+}
+
+absl::Status Connections::Watch(int connection, Connection added) {
+  added.fd = UniqueFd(::fcntl(connection, F_DUPFD_CLOEXEC, 0));
+  if (!added.fd.valid()) return absl::UnavailableError(std::strerror(errno));
+  const int key = added.fd.get();
   MutexLock lock(&mutex_);
+  // gRPC has one descriptor of each, and we have one.
+  if (added.uid != 0U && 2 * connections_.size() >= MostDescriptors())
+    return absl::UnavailableError("few descriptors are left: raise LimitNOFILE of perfd");
   // Under the lock: the hang-up may come at once, also of a connection that is over already. EPOLLHUP is told always, and of both
   // directions: who only sends no more still has the connection.
   epoll_event event{.events = 0, .data = {.fd = key}};
   if (::epoll_ctl(hangups_.get(), EPOLL_CTL_ADD, key, &event) != 0)
     return absl::UnavailableError(std::strerror(errno));
-  connections_[key] = {std::move(fd), uid, std::move(place)};
-  ++of_user_[uid];
+  if (added.uid.has_value()) ++of_user_[*added.uid];
+  connections_[key] = std::move(added);
   return absl::OkStatus();
 }
 
@@ -59,6 +80,11 @@ size_t Connections::Of(uint32_t uid) const {
   MutexLock lock(&mutex_);
   const auto found = of_user_.find(uid);
   return found == of_user_.end() ? 0 : found->second;
+}
+
+void Connections::Forget(std::optional<uint32_t> uid) {
+  if (!uid.has_value()) return;
+  if (const auto user = of_user_.find(*uid); --user->second == 0) of_user_.erase(user);
 }
 
 void Connections::Run() {
@@ -73,8 +99,7 @@ void Connections::Run() {
       MutexLock lock(&mutex_);
       const auto ended = connections_.find(fd);
       if (ended == connections_.end()) continue;
-      if (const auto user = of_user_.find(ended->second.uid); --user->second == 0)
-        of_user_.erase(user);
+      Forget(ended->second.uid);
       // The other descriptor may keep it in the set (epoll(7), questions 2 and 6).
       ::epoll_ctl(hangups_.get(), EPOLL_CTL_DEL, fd, nullptr);
       connections_.erase(ended);

@@ -1,7 +1,9 @@
-// daemon/limits/connections.h - how many connections to the Unix socket each user has now.
+// daemon/limits/connections.h - how many connections each user has to the Unix socket now, and each address over TCP.
 //
-// Shape    Add takes the user's place before gRPC has the descriptor; the place is given back when either side has ended it.
-// Errors   Add: kResourceExhausted, by Limit::kConnectionsPerUser; kUnavailable for want of a descriptor.
+// Shape    Add takes the place before gRPC has the descriptor; the place is given back when either side has ended it.
+// Limits   Limit::kConnectionsPerUser, kConnectionsPerAddress, kTcpConnections; a quarter of the process's descriptors is for root and
+//          for perfd itself.
+// Errors   Add: kResourceExhausted, by the limit; kUnavailable for want of descriptors.
 // Threads  thread-safe. Own thread: perfd-hangup. It has a second descriptor of each connection, as gRPC does not tell of its end; an
 //          end by gRPC is a shutdown(2), which both see.
 #ifndef DAEMON_LIMITS_CONNECTIONS_H_
@@ -10,6 +12,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <string>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
@@ -27,15 +31,19 @@ class Connections {
   ~Connections();
 
   absl::Status Add(int connection, uint32_t uid);
+  absl::Status Add(int connection, const std::string& network);  // over TCP
   size_t Of(uint32_t uid) const;
 
  private:
   struct Connection {
-    UniqueFd fd;
-    uint32_t uid = 0;
-    Share place;
+    UniqueFd fd{};
+    std::optional<uint32_t> uid{};  // none: over TCP
+    Share own{};
+    Share tcp{};
   };
 
+  absl::Status Watch(int connection, Connection added);
+  void Forget(std::optional<uint32_t> uid) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Run();
 
   Limits& limits_;

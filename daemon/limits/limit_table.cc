@@ -11,6 +11,22 @@ constexpr char kAsk[] = "or ask who runs perfd to raise it";
 
 // lint: data table
 constexpr LimitRow kTable[] = {
+    {.limit = Limit::kTcpConnections,
+     .key = "limits.connections_tcp",
+     .per = LimitPer::kEveryone,
+     .what = "connections over TCP",
+     .standard = 16384,
+     .low = 16,
+     .high = 1'000'000,
+     .instead = "try again later"},
+    {.limit = Limit::kConnectionsPerAddress,
+     .key = "limits.connections_per_address",
+     .per = LimitPer::kAddress,
+     .what = "connections over TCP",
+     .standard = 1024,
+     .low = 4,
+     .high = 1'000'000,
+     .instead = "close one"},
     {.limit = Limit::kConnectionsPerUser,
      .key = "limits.connections_per_user",
      .per = LimitPer::kUser,
@@ -140,6 +156,8 @@ absl::string_view NameOf(LimitPer per) {
       return "everyone";
     case LimitPer::kUser:
       return "one user";
+    case LimitPer::kAddress:
+      return "one address";
     case LimitPer::kStream:
       return "one agent's stream";
   }

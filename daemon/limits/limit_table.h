@@ -18,6 +18,8 @@
 namespace perfd::daemon {
 
 enum class Limit {
+  kTcpConnections,
+  kConnectionsPerAddress,
   kConnectionsPerUser,
   kUnknownUsers,
   kDoorMemory,
@@ -35,7 +37,7 @@ enum class Limit {
 inline constexpr size_t kLimits = static_cast<size_t>(Limit::kAuditPerUser) + 1;
 
 // Whose share of it is counted.
-enum class LimitPer { kEveryone, kUser, kStream };
+enum class LimitPer { kEveryone, kUser, kAddress, kStream };
 
 inline constexpr absl::string_view kLimitsSection = "limits.";
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/clock.h"
 
@@ -9,8 +10,14 @@ namespace perfd::daemon {
 namespace {
 
 // Everybody's together have one holder.
-LimitHolder HolderOf(Limit limit, uint32_t uid) {
-  return RowOf(limit).per == LimitPer::kEveryone ? LimitHolder() : LimitHolder(uid);
+LimitHolder HolderOf(Limit limit, const LimitHolder& who) {
+  return RowOf(limit).per == LimitPer::kEveryone ? LimitHolder() : who;
+}
+
+std::string InWords(const LimitHolder& who) {
+  if (const auto* uid = std::get_if<uint32_t>(&who)) return absl::StrCat("uid ", *uid);
+  if (const auto* address = std::get_if<std::string>(&who)) return *address;
+  return "a peer";
 }
 
 }  // namespace
@@ -20,7 +27,7 @@ Share& Share::operator=(Share&& other) noexcept {
   if (limits_ != nullptr) limits_->GiveBack(limit_, holder_);
   limits_ = std::exchange(other.limits_, nullptr);
   limit_ = other.limit_;
-  holder_ = other.holder_;
+  holder_ = std::move(other.holder_);
   return *this;
 }
 
@@ -46,22 +53,22 @@ bool Limits::HasRoom(Limit limit, int64_t used, bool privileged) const {
   return used < value - kept;
 }
 
-absl::Status Limits::Refuse(Limit limit, uint32_t uid) {
+absl::Status Limits::Refuse(Limit limit, const LimitHolder& who) {
   const auto row = static_cast<size_t>(limit);
   ++hits_[row];
   absl::Status refused = Refusal(RowOf(limit), values_[row]);
   if (const auto more = lines_[row].Next(absl::GetCurrentTimeNanos()); more.has_value())
-    LogWarning("uid {} is refused: {} ({} more since the last such line)", uid, Text(refused),
+    LogWarning("{} is refused: {} ({} more since the last such line)", InWords(who), Text(refused),
                *more);
   return refused;
 }
 
-absl::StatusOr<Share> Limits::AcquireAs(Limit limit, uint32_t uid, bool privileged) {
-  const LimitHolder holder = HolderOf(limit, uid);
+absl::StatusOr<Share> Limits::AcquireAs(Limit limit, const LimitHolder& who, bool privileged) {
+  const LimitHolder holder = HolderOf(limit, who);
   MutexLock lock(&mutex_);
   const auto found = used_.find({limit, holder});
   if (!HasRoom(limit, found == used_.end() ? 0 : found->second, privileged))
-    return Refuse(limit, uid);
+    return Refuse(limit, who);
   ++used_[{limit, holder}];
   return Share(this, limit, holder);
 }
@@ -72,6 +79,10 @@ absl::StatusOr<Share> Limits::Acquire(Limit limit, const Requester& who) {
 
 absl::StatusOr<Share> Limits::Acquire(Limit limit, uint32_t uid) {
   return AcquireAs(limit, uid, uid == 0);
+}
+
+absl::StatusOr<Share> Limits::Acquire(Limit limit, const std::string& address) {
+  return AcquireAs(limit, address, /*privileged=*/false);
 }
 
 absl::Status Limits::Check(Limit limit, int64_t used, const Requester& who) {
@@ -93,7 +104,7 @@ absl::Status Limits::Spend(Limit limit, uint32_t uid, int64_t amount, int64_t no
   return absl::OkStatus();
 }
 
-void Limits::GiveBack(Limit limit, LimitHolder holder) {
+void Limits::GiveBack(Limit limit, const LimitHolder& holder) {
   MutexLock lock(&mutex_);
   const auto found = used_.find({limit, holder});
   if (found != used_.end() && --found->second == 0) used_.erase(found);

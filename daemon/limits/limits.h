@@ -11,8 +11,9 @@
 #include <array>
 #include <cstdint>
 #include <map>
-#include <optional>
+#include <string>
 #include <utility>
+#include <variant>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -26,15 +27,15 @@ namespace perfd::daemon {
 
 class Limits;
 
-// A user; none: everyone together.
-using LimitHolder = std::optional<uint32_t>;
+// Everyone together, a user, an address.
+using LimitHolder = std::variant<std::monostate, uint32_t, std::string>;
 
 // One of what a limit bounds; none when empty.
 class Share {
  public:
   Share() = default;
   Share(Limits* limits, Limit limit, LimitHolder holder)
-      : limits_(limits), limit_(limit), holder_(holder) {}
+      : limits_(limits), limit_(limit), holder_(std::move(holder)) {}
   Share(Share&& other) noexcept { *this = std::move(other); }
   Share& operator=(Share&& other) noexcept;
   ~Share();
@@ -55,8 +56,9 @@ class Limits {
   int64_t Value(Limit limit) const;
   // Root and administrators have no limit of their own, and the places that are kept back.
   absl::StatusOr<Share> Acquire(Limit limit, const Requester& who);
-  // By number, for whom nobody has looked up yet.
+  // By number or address, for whom nobody has looked up yet.
   absl::StatusOr<Share> Acquire(Limit limit, uint32_t uid);
+  absl::StatusOr<Share> Acquire(Limit limit, const std::string& address);
   // Whether `used`, counted by the caller, leaves room for one more. Counts the refusal.
   absl::Status Check(Limit limit, int64_t used, const Requester& who);
 
@@ -68,11 +70,11 @@ class Limits {
 
  private:
   friend class Share;
-  absl::StatusOr<Share> AcquireAs(Limit limit, uint32_t uid, bool privileged);
+  absl::StatusOr<Share> AcquireAs(Limit limit, const LimitHolder& who, bool privileged);
   bool HasRoom(Limit limit, int64_t used, bool privileged) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Refuse(Limit limit, uint32_t uid) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void GiveBack(Limit limit, LimitHolder holder);
+  absl::Status Refuse(Limit limit, const LimitHolder& who) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GiveBack(Limit limit, const LimitHolder& holder);
 
   mutable Mutex mutex_;
   LimitValues values_ ABSL_GUARDED_BY(mutex_);

@@ -31,21 +31,22 @@ void Configure(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingMs);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsPerConnection);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
-  // Two daemons on one port would share its connections unseen.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
 }
 
 }  // namespace
 
-bool Door::Open(PeerSource source, const TlsOptions* tls, int* port) {
+bool Door::Open(PeerSource source, std::shared_ptr<grpc::ServerCredentials> tls) {
   agents_ = std::make_unique<AgentCalls>(shared_, source);
   profiler_ = std::make_unique<ProfilerCalls>(shared_, source);
   hooks_ = std::make_unique<HookCalls>(shared_, std::move(source));
   grpc::ServerBuilder builder;
   Configure(builder);
+  if (tls != nullptr) {
+    using From = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+    tls_ = builder.experimental().AddExternalConnectionAcceptor(From::FROM_FD, std::move(tls));
+  }
   SizeMemory();
   builder.SetResourceQuota(memory_);
-  if (tls != nullptr) builder.AddListeningPort(tls->listen, shared_.tls.Credentials(), port);
   builder.RegisterService(agents_.get());
   builder.RegisterService(profiler_.get());
   builder.RegisterService(hooks_.get());
@@ -57,7 +58,7 @@ bool Door::Open(PeerSource source, const TlsOptions* tls, int* port) {
 }
 
 void Door::SizeMemory() {
-  const Limit limit = kind_ == Kind::kTls ? Limit::kTlsMemory : Limit::kDoorMemory;
+  const Limit limit = tls_ != nullptr ? Limit::kTlsMemory : Limit::kDoorMemory;
   const int64_t mib = shared_.limits.Value(limit) * (full_agent() ? kMemoryOfFullAgent : 1);
   memory_.Resize(static_cast<size_t>(mib) << 20);
 }
@@ -86,6 +87,11 @@ Peer Door::peer() const {
 }
 
 void Door::Enter(UniqueFd connection) {
+  if (tls_ != nullptr) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+    parameters.fd = connection.Release();
+    return tls_->HandleNewConnection(&parameters);
+  }
   const int flags = ::fcntl(connection.get(), F_GETFL);
   ::fcntl(connection.get(), F_SETFL, flags | O_NONBLOCK);
   grpc::AddInsecureChannelFromFd(server_.get(), connection.Release());

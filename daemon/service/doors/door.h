@@ -1,14 +1,16 @@
 // daemon/service/doors/door.h - one gRPC server and the services on it, as one kind of peer sees them.
 //
-// Shape    Open builds it; of a Unix door every connection is one uid's: Know says who that is, Enter takes the next descriptor.
+// Shape    Open builds it; Enter takes the next descriptor. Of a Unix door every connection is one uid's: Know says who that is. Through
+//          one with TLS anybody may come, and proves who it is.
 // Limits   Limit::kDoorMemory, kTlsMemory: what requests may take on their way in.
 // Threads  peer() at any time; the rest is the host's, under its lock.
-// Source   grpcpp/server_posix.h AddInsecureChannelFromFd; gRPC doc/keepalive.md; grpcpp/resource_quota.h.
+// Source   grpcpp/server_posix.h AddInsecureChannelFromFd; grpcpp/server_builder.h ExternalConnectionAcceptor; gRPC doc/keepalive.md; grpcpp/resource_quota.h.
 #ifndef DAEMON_SERVICE_DOORS_DOOR_H_
 #define DAEMON_SERVICE_DOORS_DOOR_H_
 
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
 
 #include <memory>
 
@@ -20,7 +22,6 @@
 #include "daemon/service/call_services.h"
 #include "daemon/service/hook_calls.h"
 #include "daemon/service/identity.h"
-#include "daemon/tls/tls_options.h"
 
 namespace perfd::daemon {
 
@@ -29,13 +30,12 @@ class Door {
   // Somewhat over AgentStream's limit, so that it can say what is wrong and count it. What is larger still gRPC ends with
   // RESOURCE_EXHAUSTED by itself.
   static constexpr int kMaxMessageBytes = AgentStream::kMaxMessageBytes + (4 << 20);
-  enum class Kind { kUser, kTls };
 
   // `shared` outlives it.
-  Door(ServiceShared& shared, Kind kind) : shared_(shared), kind_(kind) {}
+  explicit Door(ServiceShared& shared) : shared_(shared) {}
 
-  // `tls` null: it listens nowhere. False: no server could be made, or the port is taken (then *port is 0).
-  bool Open(PeerSource source, const TlsOptions* tls, int* port);
+  // False: no server could be made. `tls`: null for a Unix door.
+  bool Open(PeerSource source, std::shared_ptr<grpc::ServerCredentials> tls);
   // By the limits as they are.
   void SizeMemory();
   void Know(const Identities::Known& known);
@@ -55,13 +55,13 @@ class Door {
 
  private:
   ServiceShared& shared_;
-  const Kind kind_;
   mutable Mutex mutex_;
   Peer peer_ ABSL_GUARDED_BY(mutex_);
   absl::Time known_until_;
   absl::Time used_;
   Share unknown_;
   grpc::ResourceQuota memory_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> tls_;  // null: a Unix door
   // In the order of destruction.
   std::unique_ptr<AgentCalls> agents_;
   std::unique_ptr<ProfilerCalls> profiler_;

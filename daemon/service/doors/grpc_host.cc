@@ -80,7 +80,7 @@ absl::Status GrpcHost::MakeRoom(uint32_t uid, bool known, Share* place,
 std::shared_ptr<Door> GrpcHost::DoorOf(uint32_t uid) {
   std::shared_ptr<Door>& door = doors_[uid];
   if (door == nullptr) {
-    door = std::make_shared<Door>(shared_, Door::Kind::kUser);
+    door = std::make_shared<Door>(shared_);
     door->KnowCertain(identities_.FromUidAlone(uid), /*administrators=*/true);
     const bool open = door->Open(
         [self = std::weak_ptr<Door>(door)](
@@ -89,7 +89,7 @@ std::shared_ptr<Door> GrpcHost::DoorOf(uint32_t uid) {
           if (own == nullptr) return absl::UnavailableError("the connection is closing");
           return own->peer();
         },
-        nullptr, nullptr);
+        /*tls=*/nullptr);
     if (!open) {
       doors_.erase(uid);
       return nullptr;
@@ -124,7 +124,7 @@ std::shared_ptr<Door> GrpcHost::Introduce(uint32_t uid) {
       if (!doors_.contains(uid)) {
         // While the databases do not answer everybody counts as known.
         refused = MakeRoom(uid, known.named || !known.sure, &place, &evicted);
-        if (!refused.ok()) LogClosed(uid, refused);
+        if (!refused.ok()) LogClosed(absl::StrCat("uid ", uid), refused);
       }
       if (refused.ok()) door = DoorOf(uid);
       if (door != nullptr) door->Know(known);
@@ -137,10 +137,10 @@ std::shared_ptr<Door> GrpcHost::Introduce(uint32_t uid) {
   return nullptr;
 }
 
-void GrpcHost::LogClosed(uint32_t uid, const absl::Status& why) {
+void GrpcHost::LogClosed(const std::string& whose, const absl::Status& why) {
   if (absl::IsResourceExhausted(why)) return;  // a limit, which logs itself
   if (const auto more = closed_.Next(absl::GetCurrentTimeNanos()); more.has_value())
-    LogWarning("a connection of uid {} is closed: {} ({} more since the last such line)", uid,
+    LogWarning("a connection of {} is closed: {} ({} more since the last such line)", whose,
                Text(why), *more);
 }
 
@@ -159,7 +159,7 @@ bool GrpcHost::Stopping() {
 void GrpcHost::Adopt(UniqueFd connection, uint32_t uid) {
   if (const absl::Status taken = connections_.Add(connection.get(), uid); !taken.ok()) {
     MutexLock lock(&mutex_);
-    return LogClosed(uid, taken);
+    return LogClosed(absl::StrCat("uid ", uid), taken);
   }
   if (const std::shared_ptr<Door> door = KnownDoor(uid); door != nullptr)
     return door->Enter(std::move(connection));
@@ -183,8 +183,8 @@ void GrpcHost::Adopt(UniqueFd connection, uint32_t uid) {
 
 absl::StatusOr<std::string> GrpcHost::ListenTls(const TlsOptions& options) {
   RETURN_IF_ERROR(shared_.tls.Open(options));
-  int port = 0;
-  auto door = std::make_shared<Door>(shared_, Door::Kind::kTls);
+  ASSIGN_OR_RETURN(std::unique_ptr<TcpDoor> tcp, TcpDoor::Open(options.listen));
+  auto door = std::make_shared<Door>(shared_);
   const bool open = door->Open(
       [this](const grpc::CallbackServerContext& context) -> absl::StatusOr<Peer> {
         ASSIGN_OR_RETURN(std::shared_ptr<PeerCertificate> certificate,
@@ -193,14 +193,22 @@ absl::StatusOr<std::string> GrpcHost::ListenTls(const TlsOptions& options) {
         peer.certificate = std::move(certificate);
         return peer;
       },
-      &options, &port);
-  if (!open || port == 0) {
-    return absl::UnavailableError(absl::StrCat("cannot listen on ", options.listen,
-                                               ": the port is taken or the address is not ours"));
-  }
+      shared_.tls.Credentials());
+  if (!open) return absl::InternalError("no gRPC server could be made for TLS");
   MutexLock lock(&mutex_);
   tls_door_ = std::move(door);
-  return absl::StrCat(options.listen.substr(0, options.listen.rfind(':') + 1), port);
+  tcp_door_ = std::move(tcp);
+  RETURN_IF_ERROR(tcp_door_->Serve([this](UniqueFd connection, const std::string& network) {
+    AdoptTcp(std::move(connection), network);
+  }));
+  return tcp_door_->address();
+}
+
+void GrpcHost::AdoptTcp(UniqueFd connection, const std::string& network) {
+  const absl::Status taken = connections_.Add(connection.get(), network);
+  MutexLock lock(&mutex_);
+  if (!taken.ok()) return LogClosed(network, taken);
+  if (tls_door_ != nullptr) tls_door_->Enter(std::move(connection));
 }
 
 absl::Status GrpcHost::RenewTls(const TlsOptions& options) {
@@ -245,6 +253,7 @@ void GrpcHost::Watchdog() {
 }
 
 void GrpcHost::Shutdown(absl::Duration within) {
+  std::unique_ptr<TcpDoor> tcp;  // ended without the lock, which its thread takes
   std::vector<std::shared_ptr<Door>> doors;
   {
     MutexLock lock(&mutex_);
@@ -253,7 +262,9 @@ void GrpcHost::Shutdown(absl::Duration within) {
     doors_.clear();
     if (tls_door_ != nullptr) doors.push_back(std::move(tls_door_));
     tls_door_ = nullptr;
+    tcp = std::move(tcp_door_);
   }
+  if (tcp != nullptr) tcp->Stop();
   if (watchdog_.joinable()) watchdog_.join();
   const absl::Time deadline = absl::Now() + within;
   const absl::Status reason = absl::UnavailableError("perfd is stopping");

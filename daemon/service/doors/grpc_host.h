@@ -3,7 +3,7 @@
 // Shape    Adopt(fd, uid) hands a connection to the server of that uid; ListenTls opens the TCP door.
 // Limits   kMaxUids servers, of which Limit::kUnknownUsers for uids that nobody knows; the one unused for longest makes room, those
 //          without connections first, never those of root, perfd and the agents' user.
-// Errors   ListenTls: kInvalidArgument (certificates; names deploy/make-certs.sh), kUnavailable (port taken).
+// Errors   ListenTls: kInvalidArgument (certificates; names deploy/make-certs.sh), kUnavailable (port taken, or not ours).
 // Threads  thread-safe. A watchdog thread (perfd-health) sets the health service and ends silent streams. Who a uid is, is
 //          looked up on threads of their own (perfd-who), without a lock: only that uid's new connection waits for it.
 // Source   grpcpp/server_posix.h AddInsecureChannelFromFd; gRPC doc/keepalive.md.
@@ -27,6 +27,7 @@
 #include "daemon/limits/connections.h"
 #include "daemon/service/call_services.h"
 #include "daemon/service/doors/door.h"
+#include "daemon/service/doors/tcp_door.h"
 #include "daemon/service/identity.h"
 #include "daemon/tls/tls_gate.h"
 #include "daemon/tls/tls_options.h"
@@ -68,7 +69,9 @@ class GrpcHost {
   absl::Status MakeRoom(uint32_t uid, bool known, Share* place, std::shared_ptr<Door>* evicted)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(std::shared_ptr<Door> evicted);
-  void LogClosed(uint32_t uid, const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AdoptTcp(UniqueFd connection, const std::string& network);
+  void LogClosed(const std::string& whose, const absl::Status& why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Stopping();
   void Watchdog();
 
@@ -79,6 +82,7 @@ class GrpcHost {
   // Doors are shared with their own peer source.
   std::map<uint32_t, std::shared_ptr<Door>> doors_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<Door> tls_door_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<TcpDoor> tcp_door_ ABSL_GUARDED_BY(mutex_);  // where its connections come from
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   RareLog closed_ ABSL_GUARDED_BY(mutex_);
   // Last: their threads use everything above.

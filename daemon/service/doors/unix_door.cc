@@ -1,13 +1,9 @@
 #include "daemon/service/doors/unix_door.h"
 
-#include <poll.h>
-#include <pthread.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -16,7 +12,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 
@@ -25,7 +20,6 @@ namespace {
 
 constexpr int kBacklog = 1024;
 constexpr mode_t kSocketMode = 0666;
-constexpr absl::Duration kNoDescriptors = absl::Milliseconds(100);
 
 std::string Errno() {
   return std::strerror(errno);
@@ -102,50 +96,23 @@ UnixDoor::~UnixDoor() {
 }
 
 absl::Status UnixDoor::Serve(OnConnection on_connection) {
-  wake_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake_.valid()) return absl::ResourceExhaustedError(absl::StrCat("eventfd: ", Errno()));
-  thread_ = std::thread([this, on_connection = std::move(on_connection)] { Run(on_connection); });
-  return absl::OkStatus();
+  return acceptor_.Start(
+      {listener_.get()}, [on_connection = std::move(on_connection)](UniqueFd connection) {
+        ucred peer{};
+        socklen_t size = sizeof(peer);
+        if (::getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
+            size != sizeof(peer))
+          return LogError("SO_PEERCRED: {}; the connection is closed", Errno());
+        on_connection(std::move(connection), peer.uid);
+      });
 }
 
 void UnixDoor::Stop() {
-  if (thread_.joinable()) {
-    ::eventfd_write(wake_.get(), 1);
-    thread_.join();
-  }
+  acceptor_.Stop();
   // Once: what is there later may be another daemon's.
   if (!listener_.valid()) return;
   ::unlink(path_.c_str());
   listener_.Reset();
-}
-
-void UnixDoor::Run(const OnConnection& on_connection) {
-  pthread_setname_np(pthread_self(), "perfd-accept");
-  while (true) {
-    std::array<pollfd, 2> fds = {pollfd{listener_.get(), POLLIN, 0},
-                                 pollfd{wake_.get(), POLLIN, 0}};
-    if (::poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) return;
-    if (fds[1].revents != 0) return;
-    if (fds[0].revents != 0) AcceptOne(on_connection);
-  }
-}
-
-void UnixDoor::AcceptOne(const OnConnection& on_connection) {
-  UniqueFd connection(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!connection.valid()) {
-    if (errno != EMFILE && errno != ENFILE && errno != ENOMEM) return;
-    LogError("accept: {}; raise LimitNOFILE of perfd", Errno());
-    absl::SleepFor(kNoDescriptors);
-    return;
-  }
-  ucred peer{};
-  socklen_t size = sizeof(peer);
-  if (::getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
-      size != sizeof(peer)) {
-    LogError("SO_PEERCRED: {}; the connection is closed", Errno());
-    return;
-  }
-  on_connection(std::move(connection), peer.uid);
 }
 
 std::vector<DoctorCheck> UnixDoor::Checks() const {

@@ -3,7 +3,7 @@
 // Shape    Open binds and listens; Serve starts the accepting thread; Stop, or the destructor, ends it and removes the socket:
 //          whoever comes later is told at once that nobody listens.
 // Errors   Open: kAlreadyExists when another daemon answers on the socket; kPermissionDenied for the folder.
-// Threads  own thread: perfd-accept.
+// Threads  own thread: daemon/sockets/acceptor.h.
 // Safety   the socket is open to everyone (0666) in a folder only its owner may change (0755): who may do what is
 //          decided by the peer's uid, never by what it says.
 // Source   unix(7) SO_PEERCRED.
@@ -14,12 +14,12 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/base/unique_fd.h"
 #include "core/model/node.h"
+#include "daemon/sockets/acceptor.h"
 
 namespace perfd::daemon {
 
@@ -39,13 +39,9 @@ class UnixDoor {
   UnixDoor(std::string path, UniqueFd listener)
       : path_(std::move(path)), listener_(std::move(listener)) {}
 
-  void Run(const OnConnection& on_connection);
-  void AcceptOne(const OnConnection& on_connection);
-
   const std::string path_;
   UniqueFd listener_;
-  UniqueFd wake_;  // eventfd: end
-  std::thread thread_;
+  Acceptor acceptor_;
 };
 
 }  // namespace perfd::daemon

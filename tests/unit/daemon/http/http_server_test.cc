@@ -220,7 +220,7 @@ TEST_F(HttpServerTest, StopsWithConnectionsOpen) {
   EXPECT_FALSE(HttpPeer(was).connected());
 }
 
-TEST(HttpListenerTest, Addresses) {
+TEST(HttpServerAddress, IsItsListeners) {
   const auto first = HttpServer::Listen("127.0.0.1:0");
   ASSERT_TRUE(first.ok());
   EXPECT_THAT((*first)->address(), Not(testing::EndsWith(":0")));
@@ -228,10 +228,7 @@ TEST(HttpListenerTest, Addresses) {
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(second.status().message()), HasSubstr((*first)->address()));
   EXPECT_TRUE(HttpServer::Listen("localhost:0").ok());
-  for (const char* address : {"9754", ":9754", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:65536"})
-    EXPECT_EQ(HttpServer::Listen(address).status().code(), absl::StatusCode::kInvalidArgument)
-        << address;
-  EXPECT_EQ(HttpServer::Listen("192.0.2.1:0").status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(HttpServer::Listen("9754").status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

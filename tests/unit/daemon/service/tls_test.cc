@@ -1,9 +1,17 @@
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <fstream>
+#include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/base/unique_fd.h"
 #include "tests/unit/daemon/service/tls_fixture.h"
 
 namespace perfd::daemon {
@@ -11,6 +19,28 @@ namespace {
 
 using grpc::StatusCode;
 using testing::HasSubstr;
+
+// From an address of this host; nothing is said on them.
+std::vector<UniqueFd> TcpConnections(const std::string& address, const char* from, int count) {
+  uint32_t port = 0;
+  EXPECT_TRUE(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
+  std::vector<UniqueFd> connections;
+  for (int i = 0; i < count; ++i) {
+    UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in own{};
+    own.sin_family = AF_INET;
+    EXPECT_EQ(::inet_pton(AF_INET, from, &own.sin_addr), 1);
+    sockaddr_in peer = own;
+    peer.sin_port = htons(static_cast<uint16_t>(port));
+    peer.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const void* raw_own = &own;
+    const void* raw_peer = &peer;
+    EXPECT_EQ(::bind(socket.get(), static_cast<const sockaddr*>(raw_own), sizeof(own)), 0);
+    EXPECT_EQ(::connect(socket.get(), static_cast<const sockaddr*>(raw_peer), sizeof(peer)), 0);
+    connections.push_back(std::move(socket));
+  }
+  return connections;
+}
 
 TEST_F(TlsTest, IdentitiesComeFromCertificates) {
   const auto address = host_->ListenTls(Options());
@@ -172,6 +202,46 @@ TEST_F(TlsTest, ATakenPortIsAnError) {
   TlsOptions again = Options();
   again.listen = *address;
   EXPECT_EQ(host_->ListenTls(again).status().code(), absl::StatusCode::kUnavailable);
+}
+
+// Silent ones, which prove nothing: they hold places only as long as a handshake may take.
+TEST_F(TlsTest, OneAddressCannotTakeThePlacesOfOthers) {
+  LimitValues values = StandardLimits();
+  values[static_cast<size_t>(Limit::kConnectionsPerAddress)] = 4;
+  limits_.Set(values);
+  const auto address = host_->ListenTls(Options());
+  ASSERT_TRUE(address.ok()) << address.status();
+  const std::vector<UniqueFd> silent = TcpConnections(*address, "127.0.0.7", 9);
+  int open = 0;
+  for (const UniqueFd& socket : silent) {
+    pollfd ended{socket.get(), POLLIN | POLLRDHUP, 0};
+    open += ::poll(&ended, 1, 1000) == 0 ? 1 : 0;
+  }
+  EXPECT_EQ(open, 4) << "who is refused is not left waiting";
+  EXPECT_EQ(limits_.Hits()[static_cast<size_t>(Limit::kConnectionsPerAddress)], 5u);
+  EXPECT_TRUE(List(Dial(*address, "user-root")).ok()) << "from another address";
+}
+
+TEST_F(TlsTest, ConnectionsOverTcpAreBoundedInAllAndGivenBack) {
+  LimitValues values = StandardLimits();
+  values[static_cast<size_t>(Limit::kTcpConnections)] = 4;
+  limits_.Set(values);
+  const auto address = host_->ListenTls(Options());
+  ASSERT_TRUE(address.ok()) << address.status();
+  {
+    std::vector<UniqueFd> silent = TcpConnections(*address, "127.0.0.7", 2);
+    for (UniqueFd& more : TcpConnections(*address, "127.0.0.8", 2))
+      silent.push_back(std::move(more));
+    EXPECT_FALSE(List(Dial(*address, "user-root")).ok());
+    EXPECT_GE(limits_.Hits()[static_cast<size_t>(Limit::kTcpConnections)], 1u);
+    EXPECT_TRUE(List(Connect()).ok()) << "the Unix socket has places of its own";
+  }
+  bool again = false;
+  for (int i = 0; i < 50 && !again; ++i) {
+    again = List(Dial(*address, "user-root")).ok();
+    if (!again) absl::SleepFor(absl::Milliseconds(100));
+  }
+  EXPECT_TRUE(again);
 }
 
 TEST(Certificates, NameExactlyOneIdentity) {
