@@ -69,7 +69,7 @@ class Reader {
 };
 
 // No pid there ever was: an older tracer does not take it for one, an older agent's pid is not taken for it.
-constexpr uint32_t kHoldFormat = 0x68640003;
+constexpr uint32_t kHoldFormat = 0x68640004;
 constexpr size_t kPairBytes = 16;
 constexpr size_t kMoveBytes = 24;
 constexpr size_t kGiveBackBytes = 32;
@@ -210,6 +210,8 @@ void Encode(Writer& w, const ScanStacksOp& op) {
 void Get(Reader& r, ScanStacksOp& op) {
   Get(r, op.range);
 }
+void Encode(Writer&, const RequireOwnStacksOp&) {}
+void Get(Reader&, RequireOwnStacksOp&) {}
 void Encode(Writer&, const ReadThreadsOp&) {}
 void Get(Reader&, ReadThreadsOp&) {}
 

@@ -86,6 +86,10 @@ struct RequireOutsideOp {
   std::vector<PcRange> ranges;
 };
 
+// kFailedPrecondition when the stack pointer of a thread is not in its own stack (own_stack.h), or little is left of that: whoever
+// enters our code uses it.
+struct RequireOwnStacksOp {};
+
 // Conservative: kUnavailable when one of the 8-byte words in the 64 KB from the stack pointer of a thread is in the range.
 // Value: words looked at.
 struct ScanStacksOp {
@@ -113,7 +117,7 @@ struct GiveBackOp {
 };
 
 using HoldOp = std::variant<CallOp, WriteOp, ExpectBytesOp, ReadOp, MoveThreadsOp, RequireOutsideOp,
-                            ScanStacksOp, ReadThreadsOp, GiveBackOp>;
+                            ScanStacksOp, ReadThreadsOp, GiveBackOp, RequireOwnStacksOp>;
 
 struct HoldRequest {
   int32_t pid = 0;

@@ -72,9 +72,7 @@ class OpRun {
         return absl::DeadlineExceededError(
             absl::StrCat("the stop reached its longest time before op ", i));
       OpResult& result = reply_.results.emplace_back();
-      const absl::Status done = std::visit([&](const auto& op) { return Do(op, result); }, ops[i]);
-      if (!done.ok())
-        return absl::Status(done.code(), absl::StrCat("op ", i, ": ", done.message()));
+      RETURN_IF_ERROR(std::visit([&](const auto& op) { return Do(op, result); }, ops[i]));
     }
     return call_.Finish();
   }
@@ -136,6 +134,10 @@ class OpRun {
 
   absl::Status Do(const RequireOutsideOp& op, OpResult&) {
     return RequireOutside(op, held_.threads());
+  }
+
+  absl::Status Do(const RequireOwnStacksOp&, OpResult&) {
+    return RequireOwnStacks(place_.pid, held_.threads());
   }
 
   absl::Status Do(const ScanStacksOp& op, OpResult& result) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "agent/attach/own_stack.h"
 #include "agent/attach/restart_rules.h"
 #include "core/base/status_macros.h"
 
@@ -18,9 +19,6 @@ constexpr uint64_t kTrapAndDirection =
     0x500;  // eflags: the first would trap, the second belongs to string operations
 constexpr uint64_t kAllSignals = ~uint64_t{0};
 constexpr int kCallStop = SIGTRAP | 0x80;  // PTRACE_O_TRACESYSGOOD
-
-// Room below our frame for a signal that arrives when we have died and the thread goes home: another such frame, and a handler.
-constexpr uint64_t kHandlerRoomBytes = 8192;
 
 // linux/rseq.h struct rseq and struct rseq_cs.
 constexpr uint64_t kRseqCsOffset = 8;
@@ -43,19 +41,6 @@ absl::Status CallImpossible(int32_t tid, absl::string_view reason) {
 }
 
 }  // namespace
-
-absl::Status CheckStackRoom(const std::vector<MapEntry>& maps, uint64_t stack_pointer,
-                            uint64_t low) {
-  for (const MapEntry& map : maps) {
-    // A handler's stack inside the heap or static memory: what lies below it may be other data.
-    const bool stack = map.readable && map.writable && !map.shared && map.inode == 0 &&
-                       (map.path.empty() || map.path == "[stack]");
-    if (stack && stack_pointer > map.start && stack_pointer <= map.end && low >= map.start &&
-        low - map.start >= kHandlerRoomBytes)
-      return absl::OkStatus();
-  }
-  return absl::UnavailableError("no room below the stack pointer");
-}
 
 absl::Status CheckOutsideRseq(Operations& operations, const Memory& memory,
                               const HeldThread& thread) {
@@ -88,7 +73,9 @@ absl::Status RemoteCall::TryThread(HeldThread& thread, const std::vector<MapEntr
   ASSIGN_OR_RETURN(state.vector_state, operations_.VectorState(thread.tid));
   ASSIGN_OR_RETURN(state.signal_mask, operations_.SignalMask(thread.tid));
   ASSIGN_OR_RETURN(frame_, MakeSignalFrame(state, place_.gadgets.restorer, place_.layout));
-  RETURN_IF_ERROR(CheckStackRoom(maps, thread.registers.rsp, frame_.start));
+  RETURN_IF_ERROR(CheckOwnStack(maps, PlaceOf(thread, place_.pid), frame_.start));
+  below_.resize(frame_.bytes.size());
+  RETURN_IF_ERROR(place_.memory->Read(frame_.start, below_));
   signal_mask_ = state.signal_mask;
   return operations_.Write(*place_.memory, frame_.start, frame_.bytes);
 }
@@ -179,6 +166,8 @@ absl::Status RemoteCall::Finish() {
   absl::Status home = operations_.SetSignalMask(thread->tid, signal_mask_);
   if (home.ok()) home = operations_.SetRegisters(thread->tid, thread->registers);
   lost_ = !home.ok();
+  // A handler's stack may be inside the thread's own, and then other data is below it. The frame is not needed any more.
+  if (home.ok()) home = operations_.Write(*place_.memory, frame_.start, below_);
   return home;
 }
 

@@ -4,7 +4,8 @@
 //          `syscall; ret` with the frame as its stack; Finish gives it its own registers back. If we die in between, it
 //          finishes the call, returns into rt_sigreturn and is back where it was.
 // Order    frame; registers (orig_rax -1: no restart logic on ours); only then all signals blocked. Back: mask, then
-//          registers. The other ways round a death leaves the thread with every signal blocked.
+//          registers, then what was below the stack. The other ways round a death leaves the thread with every signal blocked, or
+//          without the frame that it needs.
 // Errors   kFailedPrecondition (no thread may ever be used: the reason of the last), kUnavailable (not now), kNotFound (ended),
 //          kDeadlineExceeded (the call does not return; the thread finishes it alone), kInternal.
 // Source   arch/x86/kernel/signal_64.c rt_sigreturn; injection findings 2.
@@ -59,14 +60,11 @@ class RemoteCall {
   const CallSite place_;
   HeldThread* thread_ = nullptr;
   SignalFrame frame_;
+  std::vector<uint8_t> below_;  // what was where the frame is
   uint64_t signal_mask_ = 0;
   bool away_ = false;  // the thread has registers of ours
   bool lost_ = false;
 };
-
-// kUnavailable unless [low, stack pointer) and room for a handler below it lie in one mapping that can be a stack. Pure.
-absl::Status CheckStackRoom(const std::vector<MapEntry>& maps, uint64_t stack_pointer,
-                            uint64_t low);
 
 // kUnavailable when the thread is inside a restartable sequence: moving it would lose the abort it is owed.
 absl::Status CheckOutsideRseq(Operations& operations, const Memory& memory,

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "agent/attach/own_stack.h"
 #include "agent/attach/remote_call.h"
 #include "agent/attach/restart_rules.h"
 #include "core/base/status_macros.h"
@@ -17,6 +18,8 @@ namespace {
 
 constexpr size_t kScanBytes = 65536;
 constexpr uint64_t kRedZoneBytes = 128;
+// An armed entry takes some 1 KB (agent/shadow/payload/payload.h); the rest is for a handler that interrupts it.
+constexpr uint64_t kStackOfOurCode = 12288;
 
 bool Inside(const PcRange& range, uint64_t address) {
   return address >= range.start && address < range.end;
@@ -86,6 +89,16 @@ absl::StatusOr<uint64_t> MoveThreads(const MoveThreadsOp& op, Operations& operat
     thread->registers = moved;
   }
   return moves.size();
+}
+
+absl::Status RequireOwnStacks(int32_t pid, const std::vector<HeldThread>& threads) {
+  ASSIGN_OR_RETURN(const std::vector<MapEntry> maps, ProcFs().Maps(pid));
+  for (const HeldThread& thread : threads) {
+    if (thread.state != HeldThread::State::kStopped) continue;
+    const absl::Status own = CheckOwnStackHolds(maps, PlaceOf(thread, pid), kStackOfOurCode);
+    if (!own.ok()) return absl::FailedPreconditionError(own.message());
+  }
+  return absl::OkStatus();
 }
 
 absl::Status RequireOutside(const RequireOutsideOp& op, const std::vector<HeldThread>& threads) {

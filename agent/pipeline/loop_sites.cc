@@ -38,21 +38,32 @@ class Patience {
   const int64_t end_ns_;
 };
 
-// The mapping of a file that holds this offset of it.
-const CodeMapping* MappingAt(const ProcessImage& image, const ModuleKey& file, FileOffset offset) {
+// The mappings of a file that hold this offset of it.
+std::vector<const CodeMapping*> MappingsAt(const ProcessImage& image, const ModuleKey& file,
+                                           FileOffset offset) {
+  std::vector<const CodeMapping*> found;
   for (const CodeMapping& mapping : image.mappings) {
     if (KeyOf(mapping) != file || offset < mapping.file_offset) continue;
-    if (offset - mapping.file_offset < mapping.end - mapping.start) return &mapping;
+    if (offset - mapping.file_offset < mapping.end - mapping.start) found.push_back(&mapping);
   }
-  return nullptr;
+  return found;
+}
+
+// Samples of all are one loop's, and only one of them would be altered.
+std::string LoadedTwice(const MeasureLoop& target) {
+  return absl::StrCat("the rank has loaded ", target.module_path,
+                      " at several places, and the samples of all are counted together");
 }
 
 std::string FillFrom(const RawModule& module, const ModuleCode& known, LoopSite& place,
                      const ProcessImage& image, CodeIndex& index, const Patience& patience) {
   const ElfAddress header = place.target.header;
   const std::optional<FileOffset> offset = ToFileOffset(known.facts, header);
-  const CodeMapping* mapping = offset.has_value() ? MappingAt(image, module.key, *offset) : nullptr;
-  if (mapping == nullptr) return "its code is not mapped in the rank";
+  const auto mappings = offset.has_value() ? MappingsAt(image, module.key, *offset)
+                                           : std::vector<const CodeMapping*>();
+  if (mappings.empty()) return "its code is not mapped in the rank";
+  if (mappings.size() > 1) return LoadedTwice(place.target);
+  const CodeMapping* mapping = mappings.front();
   const auto code = index.Learn(module, {*offset}, patience.Left());
   const FunctionFacts* function = code->FunctionAt(header);
   if (function == nullptr) return "its function is not known";
@@ -121,8 +132,8 @@ bool HoldsHeader(const ModuleCode& code, const CodeMapping& moved, ElfAddress he
 
 // The build tells which file it is. Its path is only what was shown of it: files may be shown alike, may have been replaced
 // since they were mapped, and other ranks may have a copy of the file elsewhere.
-std::string Fill(LoopSite& place, const ProcessImage& image, CodeIndex& index,
-                 const Patience& patience) {
+std::string FillFirst(LoopSite& place, const ProcessImage& image, CodeIndex& index,
+                      const Patience& patience) {
   const MeasureLoop& target = place.target;
   std::string refusal = absl::StrCat("the rank has not loaded ", target.module_path);
   absl::flat_hash_set<ModuleKey> tried;
@@ -145,6 +156,25 @@ std::string Fill(LoopSite& place, const ProcessImage& image, CodeIndex& index,
       return FillFromMoved(*candidate.moved, module, *code, place, index, patience);
     if (refusal.empty()) return "";
   }
+  return refusal;
+}
+
+// Copies of the file by other names, or by the same one after it was replaced.
+bool HasOtherCopy(const LoopSite& place, const ProcessImage& image, CodeIndex& index) {
+  absl::flat_hash_set<ModuleKey> same;
+  for (const Candidate& candidate : Candidates(image)) {
+    const RawModule module = ModuleIn(image, candidate.file);
+    if (!place.target.module_id.empty() &&
+        DisplayForm(index.Recall(module)->id) == place.target.module_id)
+      same.insert(module.key);
+  }
+  return same.size() > 1;
+}
+
+std::string Fill(LoopSite& place, const ProcessImage& image, CodeIndex& index,
+                 const Patience& patience) {
+  std::string refusal = FillFirst(place, image, index, patience);
+  if (refusal.empty() && HasOtherCopy(place, image, index)) return LoadedTwice(place.target);
   return refusal;
 }
 

@@ -26,6 +26,7 @@ absl::StatusOr<LoopCode> DecodeLoop(const LoopBytes& bytes) {
   LoopCode loop;
   loop.header = bytes.header;
   RETURN_IF_ERROR(ReadBody(bytes, &loop));
+  RETURN_IF_ERROR(CheckStackPointer(bytes));
   ExcludePaths(&loop);
   // Without these calls it may go round where it did not before.
   if (TakeInLeaves(bytes, &loop)) ExcludePaths(&loop);

@@ -126,7 +126,8 @@ std::vector<HoldOp> ProtectOps(const std::vector<CodeCache>& caches, size_t firs
 }
 
 absl::Status WriteJumps(InjectedRank& rank) {
-  std::vector<HoldOp> ops = ProtectOps(rank.code.caches, 0);
+  std::vector<HoldOp> ops = {RequireOwnStacksOp{}};
+  for (HoldOp& op : ProtectOps(rank.code.caches, 0)) ops.push_back(std::move(op));
   for (const PatchSite& site : rank.code.sites) {
     if (!site.accepted()) continue;
     for (HoldOp& op : JumpOps(rank.code.caches, site)) ops.push_back(std::move(op));
@@ -144,7 +145,8 @@ absl::Status SetPatched(InjectedRank& rank, PatchSite& site, bool patched) {
   const std::vector<uint8_t> jump(site.built.jump.begin(), site.built.jump.end());
   std::vector<HoldOp> ops;
   if (patched) {
-    ops = JumpOps(rank.code.caches, site);
+    ops = {RequireOwnStacksOp{}};
+    for (HoldOp& op : JumpOps(rank.code.caches, site)) ops.push_back(std::move(op));
   } else {
     RETURN_IF_ERROR(rank.region->SetMode(site.number(), kModeIdle));
     // Threads in the live copy leave it by themselves.

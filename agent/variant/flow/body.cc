@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "agent/variant/decode.h"
+#include "agent/variant/flow/edges.h"
 #include "core/base/status_macros.h"
 
 namespace perfd::agent {
@@ -85,7 +86,93 @@ absl::Status DecodeRange(const LoopBytes& bytes, const CodeRange& range, LoopCod
   return absl::OkStatus();
 }
 
+// An instruction of 64 bits with a ModRM byte; the numbers of its registers.
+struct WideInstruction {
+  uint8_t opcode = 0;
+  int reg = 0;
+  int rm = 0;  // of mod 3; else what an address begins with, kInstructionPointer included
+  bool memory = false;
+};
+
+std::optional<WideInstruction> WideAt(std::span<const uint8_t> code) {
+  if (code.size() < 4 || (code[0] & 0xF8) != 0x48) return std::nullopt;
+  const auto extended = [&](uint8_t low, int bit) { return (low & 7) | (code[0] >> bit & 1) << 3; };
+  const uint8_t modrm = code[2];
+  const bool sib = modrm >> 6 != 3 && (modrm & 7) == 4;
+  WideInstruction wide{.opcode = code[1],
+                       .reg = extended(static_cast<uint8_t>(modrm >> 3), 2),
+                       .rm = extended(sib ? code[3] : modrm, 0),
+                       .memory = modrm >> 6 != 3};
+  if (wide.memory && modrm >> 6 == 0 && (modrm & 7) == 5) wide.rm = kInstructionPointer;
+  return wide;
+}
+
+constexpr uint8_t kStoreRegister = 0x89, kLoadRegister = 0x8B, kLoadAddress = 0x8D,
+                  kExchange = 0x87;
+constexpr int kFramePointer = 5;
+
+// What RSP would be made of if an instruction began here.
+std::optional<int> MakesStackPointer(std::span<const uint8_t> code) {
+  const auto wide = WideAt(code);
+  if (!wide) return std::nullopt;
+  int source = kStackPointer;
+  if (wide->opcode == kStoreRegister && !wide->memory && wide->rm == kStackPointer)
+    source = wide->reg;
+  if ((wide->opcode == kLoadRegister || wide->opcode == kLoadAddress) && wide->reg == kStackPointer)
+    source = wide->rm;
+  if (wide->opcode == kExchange && !wide->memory &&
+      (wide->reg == kStackPointer || wide->rm == kStackPointer))
+    source = wide->reg == kStackPointer ? wide->rm : wide->reg;
+  if (source == kStackPointer || source == kFramePointer) return std::nullopt;
+  return source;
+}
+
+// A copy of RSP, or an address beside it.
+bool SavesStackPointer(std::span<const uint8_t> code, int in) {
+  const auto wide = WideAt(code);
+  if (!wide) return false;
+  if (wide->opcode == kStoreRegister)
+    return !wide->memory && wide->reg == kStackPointer && wide->rm == in;
+  const bool copies = (wide->opcode == kLoadRegister && !wide->memory) ||
+                      (wide->opcode == kLoadAddress && wide->memory);
+  return copies && wide->reg == in && wide->rm == kStackPointer;
+}
+
+bool IsSaved(const LoopBytes& bytes, int in) {
+  return std::any_of(bytes.function.begin(), bytes.function.end(), [in](const CodeText& text) {
+    const std::span<const uint8_t> code(text.bytes);
+    for (size_t at = 0; at < code.size(); ++at)
+      if (SavesStackPointer(code.subspan(at), in)) return true;
+    return false;
+  });
+}
+
+bool BeginsAt(const CodeText& text, uint64_t address) {
+  uint64_t at = text.address;
+  while (at < address) {
+    const auto step = DecodeFlow(std::span(text.bytes).subspan(at - text.address), at);
+    at += step ? step->length : 1;
+  }
+  return at == address;
+}
+
 }  // namespace
+
+absl::Status CheckStackPointer(const LoopBytes& bytes) {
+  for (const CodeText& text : bytes.function) {
+    const std::span<const uint8_t> code(text.bytes);
+    for (size_t at = 0; at < code.size(); ++at) {
+      const auto source = MakesStackPointer(code.subspan(at));
+      if (!source || !BeginsAt(text, text.address + at)) continue;
+      const auto instruction =
+          DecodeLoopInstruction(code.subspan(at), text.address + at, bytes.bias);
+      const bool loads = instruction && (instruction->traits & kLoads) != 0;
+      if (!instruction || (!loads && IsSaved(bytes, *source))) continue;
+      return Refuse(*instruction, "its function uses the stack pointer for something else");
+    }
+  }
+  return absl::OkStatus();
+}
 
 std::span<const uint8_t> BytesAt(const LoopBytes& bytes, uint64_t address) {
   for (const CodeText& text : bytes.function) {

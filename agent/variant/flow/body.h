@@ -1,6 +1,6 @@
 // agent/variant/flow/body.h - the bytes of a loop's blocks to instructions.
 //
-// Shape    fills body (sorted, merged), instructions, function; nothing is said of edges yet.
+// Shape    ReadBody fills body (sorted, merged), instructions, function; nothing is said of edges yet.
 // Errors   as DecodeLoop (loop_code.h).
 #ifndef AGENT_VARIANT_FLOW_BODY_H_
 #define AGENT_VARIANT_FLOW_BODY_H_
@@ -17,6 +17,10 @@ namespace perfd::agent {
 std::span<const uint8_t> BytesAt(const LoopBytes& bytes, uint64_t address);
 
 absl::Status ReadBody(const LoopBytes& bytes, LoopCode* loop);
+
+// Whether the loop's function keeps its stack in RSP: kFailedPrecondition where it puts something else there, and does not say that it
+// was RSP before. Our code writes below it. Source: Intel SDM vol. 2, 2.1.5 and MOV, LEA, XCHG.
+absl::Status CheckStackPointer(const LoopBytes& bytes);
 
 }  // namespace perfd::agent
 

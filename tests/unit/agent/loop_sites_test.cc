@@ -133,6 +133,26 @@ TEST_F(LoopPlacesTest, CodeInTwoMappingsHasTheBiasOfItsOwn) {
   EXPECT_EQ(far.function.low, 0x402100u);
 }
 
+// As dlmopen has it: samples of both are one loop's.
+TEST_F(LoopPlacesTest, CodeThatIsMappedTwiceIsRefused) {
+  image_.mappings.push_back(Mapping(kBase + 0x1400000, 0x100000, 0));
+  EXPECT_THAT(Place(Target()).refusal, HasSubstr("at several places"));
+  image_.mappings.back() = Mapping(kBase + 0x1400000, 0x100000, 0x200000);  // of another part
+  EXPECT_EQ(Place(Target()).refusal, "");
+}
+
+TEST_F(LoopPlacesTest, ACopyBesideTheFileIsAsIfItWereMappedTwice) {
+  CodeMapping copy = Mapping(kBase + 0x1400000, 0x100000, 0, "/copy");
+  copy.inode = 9;
+  image_.mappings.push_back(copy);
+  (void)Place(Target());  // whose samples made the other one known
+  other_builds_[9] = "abcd";
+  MeasureLoop of_copy = Target();
+  of_copy.module_path = "/copy";
+  (void)Place(of_copy);
+  EXPECT_THAT(Place(Target()).refusal, HasSubstr("at several places"));
+}
+
 TEST_F(LoopPlacesTest, MovedCodeIsFoundWhereItBelongs) {
   MoveText();
   const LoopSite site = Place(Target(0x402140));

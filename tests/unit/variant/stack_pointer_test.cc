@@ -1,0 +1,55 @@
+// Functions that keep something else than their stack in RSP: our code would write below it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "agent/variant/flow/body.h"
+#include "agent/variant/loop_code.h"
+
+namespace perfd::agent {
+namespace {
+
+using testing::HasSubstr;
+
+// A function of `before`, the loop, `after` and a return.
+absl::Status Decoded(const std::string& before, const std::string& after) {
+  const std::string head = absl::HexStringToBytes(absl::StrCat(before));
+  const std::string hex = absl::StrCat(before, "48ffc90f1f0075f8", after, "c3");
+  const std::string code = absl::HexStringToBytes(hex);
+  LoopBytes bytes;
+  bytes.function = {{0x1000, {code.begin(), code.end()}}};
+  bytes.header = 0x1000 + head.size();
+  bytes.body = {{bytes.header, bytes.header + 8}};
+  return DecodeLoop(bytes).status();
+}
+
+TEST(StackPointerTest, DataWalkedByItIsRefused) {
+  // mov %rsp, %r11; mov %rdi, %rsp ... mov %r11, %rsp
+  const absl::Status walked = Decoded("4989e34889fc", "4c89dc");
+  EXPECT_TRUE(absl::IsFailedPrecondition(walked)) << walked;
+  EXPECT_THAT(std::string(walked.message()), HasSubstr("mov %rdi, %rsp"));
+  EXPECT_THAT(std::string(walked.message()), HasSubstr("uses the stack pointer"));
+  EXPECT_FALSE(Decoded("4887fc", "4887fc").ok()) << "xchg %rdi, %rsp";
+  EXPECT_FALSE(Decoded("488d6708", "").ok()) << "lea 0x8(%rdi), %rsp";
+  EXPECT_FALSE(Decoded("488ba7a0000000", "").ok()) << "mov 0xa0(%rdi), %rsp, as swapcontext has it";
+  EXPECT_FALSE(Decoded("488b2500000000", "").ok()) << "mov 0x0, %rsp";
+  EXPECT_FALSE(Decoded("488b2578563412", "").ok());
+}
+
+TEST(StackPointerTest, WhatCompilersDoWithItIsNot) {
+  EXPECT_TRUE(Decoded("4989e44829c4", "4c89e4").ok()) << "an array of variable length, by gcc";
+  EXPECT_TRUE(Decoded("4889e04829cc", "4889c4").ok()) << "the same, by clang";
+  EXPECT_TRUE(Decoded("554889e54883e4e0", "488d65d8").ok()) << "lea -0x28(%rbp), %rsp";
+  EXPECT_TRUE(Decoded("554889e5", "4889ec5d").ok()) << "mov %rbp, %rsp";
+  EXPECT_TRUE(Decoded("554889e5", "488b65c8").ok()) << "mov -0x38(%rbp), %rsp";
+  EXPECT_TRUE(Decoded("4c8d5424084883e4e0", "498d62f8").ok()) << "lea 0x8(%rsp), %r10";
+  EXPECT_TRUE(Decoded("4881ec00100000", "4881c400100000").ok()) << "sub, add";
+  EXPECT_TRUE(Decoded("48b84889fc9090909090", "").ok()) << "in another instruction";
+}
+
+}  // namespace
+}  // namespace perfd::agent
