@@ -158,6 +158,7 @@ void ListChanges(const Work& work, const std::vector<Changed>& notes, CodeCopy* 
   copy->edits.changed = static_cast<int32_t>(copy->changed.size());
   const bool asked = work.name.Has(Change::kLs) || work.name.Has(Change::kFp);
   copy->edits.unchained = asked && !CutsChain(work.loop, all_changed);
+  copy->chains_cut = MemoryChainsCut(work.loop, all_changed);
 }
 
 }  // namespace

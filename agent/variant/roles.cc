@@ -90,6 +90,32 @@ class Slicer {
     return false;
   }
 
+  std::vector<AccessPair> MemoryChainsCut(const std::vector<bool>& changed) const {
+    const auto count = static_cast<uint32_t>(changed.size());
+    Graph sources(count), users(count);
+    for (uint32_t at = 0; at < count; ++at) {
+      const LoopInstruction& i = loop_.instructions[at];
+      sources[at] = MakersOf(at, effects_[at].reads & ~i.address_reads);
+      for (const uint32_t source : sources[at]) users[source].push_back(at);
+    }
+    std::vector<AccessPair> cut;
+    for (const Store& store : stores_) {
+      if (!loop_.instructions[store.at].memory || !MayStayInPlace(store.at)) continue;
+      const std::vector<bool> before = WithStart(ReachedFrom(sources, store.at), store.at);
+      for (uint32_t load = 0; load < count; ++load) {
+        if (!before[load] || !ReadsWhat(store.at, load)) continue;
+        const std::vector<bool> after = WithStart(ReachedFrom(users, load), load);
+        bool touched = false;
+        for (uint32_t at = 0; at < count; ++at)
+          touched = touched || (before[at] && after[at] && changed[at]);
+        if (touched)
+          cut.push_back({loop_.instructions[store.at].address, loop_.instructions[load].address});
+      }
+    }
+    std::sort(cut.begin(), cut.end());
+    return cut;
+  }
+
  private:
   using Graph = std::vector<std::vector<uint32_t>>;
   struct Store {
@@ -111,6 +137,39 @@ class Slicer {
       }
     }
     return reached;
+  }
+
+  static std::vector<bool> WithStart(std::vector<bool> reached, uint32_t start) {
+    reached[start] = true;
+    return reached;
+  }
+
+  // In the same pass.
+  bool ReadsWhat(uint32_t store, uint32_t load) const {
+    const LoopInstruction& s = loop_.instructions[store];
+    const LoopInstruction& l = loop_.instructions[load];
+    if (!l.Is(kLoads) || !l.memory) return false;
+    const Role& to = loop_.roles[store];
+    const Role& from = loop_.roles[load];
+    return to.group == from.group && to.offset < from.offset + l.memory->bytes &&
+           from.offset < to.offset + s.memory->bytes;
+  }
+
+  // Its address is made of what is loaded, or of nothing that the loop changes; else each pass goes on to another one.
+  bool MayStayInPlace(uint32_t at) const {
+    const LoopInstruction& i = loop_.instructions[at];
+    std::vector<uint32_t> work = MakersOf(at, i.address_reads);
+    if (work.empty() || i.memory->vector_index) return true;
+    std::vector<bool> seen(loop_.instructions.size());
+    while (!work.empty()) {
+      const uint32_t maker = work.back();
+      work.pop_back();
+      if (seen[maker]) continue;
+      seen[maker] = true;
+      if (loop_.instructions[maker].Is(kLoads)) return true;
+      for (const uint32_t next : MakersOf(maker, effects_[maker].reads)) work.push_back(next);
+    }
+    return false;
   }
 
   std::vector<uint32_t> SourcesOf(uint32_t at) const {
@@ -223,6 +282,10 @@ void AssignReductions(const Slicer& slicer, LoopCode* loop) {
 
 bool CutsChain(const LoopCode& loop, const std::vector<bool>& changed) {
   return Slicer(loop).CutsChain(changed);
+}
+
+std::vector<AccessPair> MemoryChainsCut(const LoopCode& loop, const std::vector<bool>& changed) {
+  return Slicer(loop).MemoryChainsCut(changed);
 }
 
 Slice BackwardSlice(const LoopCode& loop, const std::vector<uint32_t>& seeds) {

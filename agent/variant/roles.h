@@ -27,6 +27,10 @@ struct Slice {
 // address, or through memory to an access.
 bool CutsChain(const LoopCode& loop, const std::vector<bool>& changed);
 
+// Stores and loads of one address in each pass, which need not be another in the next one, where what is loaded goes into what is stored
+// and something of this is `changed`: the chain that may go from pass to pass is cut. Sorted.
+std::vector<AccessPair> MemoryChainsCut(const LoopCode& loop, const std::vector<bool>& changed);
+
 Slice BackwardSlice(const LoopCode& loop, const std::vector<uint32_t>& seeds);
 
 // Sorted, each once.

@@ -199,12 +199,22 @@ uint64_t TracedBytes(const LoopMeasurement& loop) {
   return bytes;
 }
 
-// All that the loop touches was seen, fits the first level of any processor, and was there before each run.
-bool FitsL1(const LoopMeasurement& loop, const VariantFigures& dl1, const VerdictEdges& edges) {
+// All that the loop touches was seen, fits so much, and was there before each run.
+bool FitsWarm(const LoopMeasurement& loop, const VariantFigures& dl1, uint64_t bytes) {
   const bool seen =
       dl1.edits.accesses > 0 && loop.references.size() >= static_cast<size_t>(dl1.edits.accesses);
   return seen && loop.fidelity.caches == CachesBefore::kWarm && loop.instances == 0 &&
-         TracedBytes(loop) <= edges.caches.smallest_l1;
+         TracedBytes(loop) <= bytes;
+}
+
+// In the first level of any processor.
+bool FitsL1(const LoopMeasurement& loop, const VariantFigures& dl1, const VerdictEdges& edges) {
+  return FitsWarm(loop, dl1, edges.caches.smallest_l1);
+}
+
+// Whether what it gains is what its name says. A variant that gains nothing has not needed the chain that it cut.
+bool IsAttributable(const VariantFigures& figures, const VerdictEdges& edges) {
+  return !figures.edits.cuts_memory_chain || IsFull(figures, edges);
 }
 
 // Takes away all that `part` takes away, and more.
@@ -403,8 +413,9 @@ BoundVerdict VerdictOf(const LoopMeasurement& loop, int32_t thread, const Verdic
   if (!MayName(loop.fidelity, edges)) return {Bound::kUnknown, false, Silence::kFidelity};
   for (const char* variant : {"LS", "FP", "DL1"}) {
     const VariantFigures* figures = FindFigures(loop, variant, thread);
-    if (figures != nullptr && !HasInterval(*figures, edges))
-      return {Bound::kUnknown, false, Silence::kFewRuns};
+    if (figures == nullptr) continue;
+    if (!HasInterval(*figures, edges)) return {Bound::kUnknown, false, Silence::kFewRuns};
+    if (!IsAttributable(*figures, edges)) return {Bound::kUnknown, false, Silence::kMemoryChain};
   }
   if (Contradict(loop, verdict.bound, thread, edges))
     return {Bound::kUnknown, false, Silence::kContradictory};
@@ -415,7 +426,8 @@ DataLevel LevelOf(const LoopMeasurement& loop, const VerdictEdges& edges, int32_
   const VariantFigures* dl1 = FindFigures(loop, "DL1", thread);
   // With accesses left unpinned, DL1 says nothing of where their data are.
   if (dl1 == nullptr || !IsWhole(*dl1) || !HasInterval(*dl1, edges) ||
-      !MayName(loop.fidelity, edges) || !MayBelieve(loop, thread, edges))
+      !IsAttributable(*dl1, edges) || !MayName(loop.fidelity, edges) ||
+      !MayBelieve(loop, thread, edges))
     return DataLevel::kUnknown;
   const double value = dl1->saturation.value;
   if (value > 1 + NoiseWithin(*dl1, edges)) return DataLevel::kUnknown;
@@ -425,6 +437,9 @@ DataLevel LevelOf(const LoopMeasurement& loop, const VerdictEdges& edges, int32_
   if (value >= 1 - NoiseOf(dl1->stability, edges.noise)) return DataLevel::kUnknown;  // too noisy
   if (FitsL1(loop, *dl1, edges)) return DataLevel::kUnknown;
   const bool fits_l2 = TracedBytes(loop) <= edges.caches.largest_l2;
+  // In the second level of any processor: what DL1 shows is something else.
+  if (value <= edges.level_l2 && FitsWarm(loop, *dl1, edges.caches.smallest_l2))
+    return DataLevel::kUnknown;
   return value > edges.level_l2 && fits_l2 ? DataLevel::kL2 : DataLevel::kBeyondL2;
 }
 
@@ -445,7 +460,8 @@ bool MayPrice(const LoopMeasurement& loop, const VerdictEdges& edges) {
 }
 
 bool PricesFix(const VariantFigures& figures, const VerdictEdges& edges) {
-  return HasInterval(figures, edges) && !IsTheLoopItself(figures) && figures.saturation.value > 0;
+  return HasInterval(figures, edges) && !IsTheLoopItself(figures) && figures.saturation.value > 0 &&
+         IsAttributable(figures, edges);
 }
 
 std::optional<Gain> GainOf(absl::string_view variant, const Ratio& saturation, const Ratio& share) {

@@ -93,6 +93,9 @@ struct EditCounts {
   // Nothing that was changed lies on a chain of dependences on which the value of an access comes back to an address, or through memory to
   // an access. False: it may, or it is not known.
   bool unchained = false;
+  // Passes may wait for each other through memory - what one has stored the next loads, computes with and stores again - and something
+  // of this was changed: the variant would be faster also where memory and arithmetic are not the limit.
+  bool cuts_memory_chain = false;
 
   bool operator==(const EditCounts&) const = default;
 };

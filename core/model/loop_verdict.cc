@@ -46,6 +46,8 @@ const char* SilenceName(Silence silence) {
       return "threads share lines, which cost another time in a shadow than live";
     case Silence::kRanksDiffer:
       return "the ranks differ";
+    case Silence::kMemoryChain:
+      return "passes may wait for what the one before has stored, and a variant takes that away";
   }
   return "";
 }

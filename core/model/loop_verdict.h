@@ -47,8 +47,9 @@ enum class Silence {
   kContradictory,     // no loop has such figures
   kSharedLines,       // threads share lines, which cost another time in a shadow than live
   kRanksDiffer,       // no name has most of the ranks
+  kMemoryChain,       // passes wait for each other through memory, which variants take away
 };
-inline constexpr int kSilenceCount = 11;
+inline constexpr int kSilenceCount = 12;
 const char* SilenceName(Silence silence);  // "" of kNone
 
 struct VariantSummary {

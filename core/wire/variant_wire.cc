@@ -32,6 +32,7 @@ v1::VariantFigures ToProto(const VariantFigures& figures) {
   out.set_accesses(figures.edits.accesses);
   out.set_kept(figures.edits.kept);
   out.set_unchained(figures.edits.unchained);
+  out.set_cuts_memory_chain(figures.edits.cuts_memory_chain);
   return out;
 }
 
@@ -68,6 +69,7 @@ absl::StatusOr<VariantFigures> FromProto(const v1::VariantFigures& f) {
   out.edits.accesses = f.accesses();
   out.edits.kept = f.kept();
   out.edits.unchained = f.unchained();
+  out.edits.cuts_memory_chain = f.cuts_memory_chain();
   return out;
 }
 

@@ -30,6 +30,7 @@ v1::VariantSummary ToProto(const VariantSummary& summary) {
   out.set_accesses(summary.edits.accesses);
   out.set_kept(summary.edits.kept);
   out.set_unchained(summary.edits.unchained);
+  out.set_cuts_memory_chain(summary.edits.cuts_memory_chain);
   return out;
 }
 
@@ -61,13 +62,15 @@ absl::StatusOr<VariantSummary> FromProto(const v1::VariantSummary& s) {
   out.edits.accesses = s.accesses();
   out.edits.kept = s.kept();
   out.edits.unchained = s.unchained();
+  out.edits.cuts_memory_chain = s.cuts_memory_chain();
   return out;
 }
 
 // A perfd of before the reasons had numbers sends none.
 absl::StatusOr<Silence> ReadSilence(v1::Silence silence, const char* field) {
   if (silence == v1::SILENCE_UNSPECIFIED) return Silence::kNone;
-  return ModelEnum(silence, Silence::kRanksDiffer, field);
+  if (static_cast<int>(silence) > kSilenceCount) return Silence::kNone;  // a later perfd's
+  return ModelEnum(silence, Silence::kMemoryChain, field);
 }
 
 absl::StatusOr<ClassVerdict> FromProto(const v1::ClassVerdict& verdict) {

@@ -46,10 +46,22 @@ const char* ProtocolName(Evict evict) {
   return "";
 }
 
+// Unless the trace shows that each pass stores to another address.
+bool CutsMemoryChain(const LoopKnowledge& known, const CodeCopy& copy) {
+  const std::vector<uint64_t>& steps = known.probe.trace.stepping;
+  return std::any_of(copy.chains_cut.begin(), copy.chains_cut.end(), [&](const AccessPair& pair) {
+    const uint64_t listed = (RuntimeAddress(pair.store) - known.setup.bias).value();
+    return std::find(steps.begin(), steps.end(), listed) == steps.end();
+  });
+}
+
 void DescribeCopies(const LoopKnowledge& known, std::vector<VariantFigures>& all) {
   for (VariantFigures& figures : all) {
     const int32_t index = IndexOf(known, figures.variant);
-    if (index >= 0) figures.edits = CopyOf(known, static_cast<size_t>(index)).edits;
+    if (index < 0) continue;
+    const CodeCopy& copy = CopyOf(known, static_cast<size_t>(index));
+    figures.edits = copy.edits;
+    figures.edits.cuts_memory_chain = CutsMemoryChain(known, copy);
   }
 }
 

@@ -19,19 +19,6 @@ struct Span {
   bool writes = false;
 };
 
-// Between two accesses: 0 at a fixed address; none where the trace does not tell.
-std::optional<uint64_t> StepOf(const TraceRecord& record) {
-  if (record.count == 0 || record.highest < record.lowest) return std::nullopt;
-  if (record.lowest == record.highest) return 0;
-  if (record.count < 2 || (record.first != record.lowest && record.first != record.highest))
-    return std::nullopt;
-  const uint64_t range = record.highest - record.lowest;
-  // Of an arithmetic progression, twice the sum is the number of its members times the sum of its ends.
-  const bool even = range % (record.count - 1) == 0 &&
-                    2 * record.sum == record.count * (record.lowest + record.highest);
-  return even ? std::optional(range / (record.count - 1)) : std::nullopt;
-}
-
 uint64_t LineOf(uint64_t address) {
   return address / kLineBytes;
 }

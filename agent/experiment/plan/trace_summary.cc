@@ -79,6 +79,18 @@ void Widen(TracedReference& reference, const Range& range) {
 
 }  // namespace
 
+std::optional<uint64_t> StepOf(const TraceRecord& record) {
+  if (record.count == 0 || record.highest < record.lowest) return std::nullopt;
+  if (record.lowest == record.highest) return 0;
+  if (record.count < 2 || (record.first != record.lowest && record.first != record.highest))
+    return std::nullopt;
+  const uint64_t range = record.highest - record.lowest;
+  // Of an arithmetic progression, twice the sum is the number of its members times the sum of its ends.
+  const bool even = range % (record.count - 1) == 0 &&
+                    2 * record.sum == record.count * (record.lowest + record.highest);
+  return even ? std::optional(range / (record.count - 1)) : std::nullopt;
+}
+
 TraceSummary SummarizeTrace(std::span<const Reference> references,
                             std::span<const ThreadTrace> threads, LoadBias bias) {
   TraceSummary summary;
@@ -94,16 +106,19 @@ TraceSummary SummarizeTrace(std::span<const Reference> references,
                            .group = reference.group,
                            .bytes = reference.bytes,
                            .shared = shared[i]};
+    bool steps = true;
     for (const ThreadTrace& thread : threads) {
       summary.partial |= thread.whole_iterations > thread.traced_iterations;
       if (i >= thread.records.size()) continue;
       std::optional<Range> range = Touched(thread.records[i], reference, thread);
       if (!range.has_value()) continue;
+      steps = steps && StepOf(thread.records[i]).value_or(0) != 0;
       range->thread = static_cast<int32_t>(&thread - threads.data());
       Widen(traced, *range);
       if (reference.reads) read.push_back(*range);
       if (reference.writes) written.push_back(*range);
     }
+    if (traced.highest > 0 && steps) summary.stepping.push_back(traced.instruction);
     if (traced.highest > 0)
       summary.references.push_back(traced);
     else if (reference.traced && i < kTraceCount)

@@ -9,6 +9,7 @@
 #define AGENT_EXPERIMENT_PLAN_TRACE_SUMMARY_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -19,10 +20,15 @@
 
 namespace perfd::agent {
 
+// Between two accesses: 0 at a fixed address; none where they do not go once along a range in equal steps, or the trace does not tell.
+std::optional<uint64_t> StepOf(const TraceRecord& record);
+
 struct TraceSummary {
   std::vector<TracedReference> references;  // over all threads; one per reference that was executed
   std::vector<uint64_t>
       not_executed;  // instructions of the others whose addresses a trace could tell
+  std::vector<uint64_t>
+      stepping;  // instructions that each thread goes to another address with in each pass, in equal steps
   std::vector<std::pair<uint64_t, uint64_t>> written;  // address, bytes; disjoint, sorted
   std::vector<int32_t> writers;  // of each of them: the only thread that writes there, or -1
   uint64_t written_bytes = 0;

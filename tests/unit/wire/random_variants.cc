@@ -27,6 +27,7 @@ VariantFigures RandomModel::Figures() {
   figures.edits.accesses = figures.edits.pinned + static_cast<int32_t>(Below(5));
   figures.edits.kept = static_cast<int32_t>(Below(9));
   figures.edits.unchained = Coin();
+  figures.edits.cuts_memory_chain = Coin();
   return figures;
 }
 
@@ -128,7 +129,7 @@ LoopVerdict RandomModel::Verdict() {
   loop.state = Enum(MeasureState::kNeverEntered);
   loop.bound = Enum(Bound::kWithinL1);
   loop.sure = Coin();
-  loop.why = Enum(Silence::kRanksDiffer);
+  loop.why = Enum(Silence::kMemoryChain);
   loop.trips.rank = Text();
   loop.level = Enum(DataLevel::kBeyondL2);
   loop.agreement = Text();
@@ -157,9 +158,9 @@ LoopVerdict RandomModel::Verdict() {
     loop.open.push_back(Text());
     loop.listings.push_back(Listing());
     loop.trips.classes.push_back(Trips());
-    loop.trips.verdicts.push_back({Enum(Bound::kWithinL1), Coin(), Enum(Silence::kRanksDiffer)});
+    loop.trips.verdicts.push_back({Enum(Bound::kWithinL1), Coin(), Enum(Silence::kMemoryChain)});
     loop.ranks.push_back(
-        {Enum(Bound::kWithinL1), Text(), Enum(Silence::kRanksDiffer), Measurement()});
+        {Enum(Bound::kWithinL1), Text(), Enum(Silence::kMemoryChain), Measurement()});
   }
   loop.fidelity = FidelityOfTimes();
   loop.protocol = Text();

@@ -197,6 +197,44 @@ TEST(VerdictOf, WhereFpIsTheLoopItselfDl1Decides) {
             Bound::kBalanced);
 }
 
+// y[row[i]] += ...: pinned, or without the accesses, passes do not wait for each other any more.
+TEST(VerdictOf, WhatCutsAChainThroughMemoryNamesNothing) {
+  VariantFigures fp = Figures("FP", 0.5);
+  VariantFigures dl1 = Figures("DL1", 0.56);
+  fp.edits.changed = dl1.edits.pinned = dl1.edits.accesses = 3;
+  const LoopMeasurement memory = Loop({Figures("LS", 1), fp, dl1});
+  EXPECT_EQ(VerdictOf(memory).bound, Bound::kMemory);
+  EXPECT_NE(LevelOf(memory), DataLevel::kUnknown);
+  EXPECT_FALSE(GainsOf(memory, {1, 1, 1}).empty());
+  for (VariantFigures* cut : {&fp, &dl1}) {
+    cut->edits.cuts_memory_chain = true;
+    const LoopMeasurement loop = Loop({Figures("LS", 1), fp, dl1});
+    EXPECT_EQ(VerdictOf(loop).bound, Bound::kUnknown);
+    EXPECT_EQ(VerdictOf(loop).why, Silence::kMemoryChain);
+  }
+  const LoopMeasurement chained = Loop({Figures("LS", 1), fp, dl1});
+  EXPECT_EQ(LevelOf(chained), DataLevel::kUnknown);
+  EXPECT_TRUE(GainsOf(chained, {1, 1, 1}).empty());
+  // Who gains nothing by cutting it has not waited for it.
+  VariantFigures full = Figures("FP", 1);
+  full.edits = fp.edits;
+  VariantFigures ls = Figures("LS", 0.3);
+  EXPECT_EQ(VerdictOf(Loop({Figures("LS", 0.3), full})).bound, Bound::kArithmetic);
+  ls.edits.cuts_memory_chain = true;
+  EXPECT_EQ(VerdictOf(Loop({ls, full})).why, Silence::kMemoryChain);
+}
+
+TEST(LevelOf, WhatFitsAnySecondLevelIsNotBeyondIt) {
+  VariantFigures dl1 = Figures("DL1", 0.19);
+  dl1.edits.pinned = dl1.edits.accesses = 1;
+  LoopMeasurement loop = Loop({Figures("LS", 1), Figures("FP", 0.2), dl1});
+  loop.fidelity.caches = CachesBefore::kWarm;
+  loop.references = {{.instruction = 1, .reads = true, .lowest = 0x1000, .highest = 0xa080}};
+  EXPECT_EQ(LevelOf(loop), DataLevel::kUnknown);
+  loop.references[0].highest += 64 << 20;
+  EXPECT_EQ(LevelOf(loop), DataLevel::kBeyondL2);
+}
+
 TEST(RemarksOf, WhereFpIsTheLoopItselfTheySaySo) {
   const std::string memory =
       Joined(RemarksOf(Loop({Figures("LS", 1), Unchanged("FP", 1), Figures("DL1", 0.03)})));

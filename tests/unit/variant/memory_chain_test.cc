@@ -1,0 +1,69 @@
+// Passes that wait for each other through memory: what variants cut of it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "agent/variant/loop_code.h"
+#include "agent/variant/roles.h"
+
+namespace perfd::agent {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// movslq (%rsi,%rax,4), %rcx; movsd (%rdx,%rax,8), %xmm0; addsd (%rdi,%rcx,8), %xmm0; movsd %xmm0, (%rdi,%rcx,8); inc; cmp; jb
+constexpr char kIndirect[] = "48630c86f20f1004c2f20f5804cff20f1104cf48ffc04c39c072e5";
+// movsd (%rdx,%rax,8), %xmm0; addsd (%rdi,%rax,8), %xmm0; movsd %xmm0, (%rdi,%rax,8); inc; cmp; jb
+constexpr char kInPlace[] = "f20f1004c2f20f5804c7f20f1104c748ffc04c39c072e9";
+// movslq (%rsi,%rax,4), %rcx; incl (%rdi,%rcx,4); inc; cmp; jb
+constexpr char kHistogram[] = "48630c86ff048f48ffc04c39c072f1";
+// movsd (%rdi), %xmm0; addsd (%rsi,%rax,8), %xmm0; movsd %xmm0, (%rdi); inc; cmp; jb
+constexpr char kSumInMemory[] = "f20f1007f20f5804c6f20f110748ffc04c39c072eb";
+// As kIndirect, but what is loaded from there is not what is stored: addsd (%rdi,%rcx,8), %xmm1.
+constexpr char kNoWayBack[] = "48630c86f20f1004c2f20f580ccff20f1104cf48ffc04c39c072e5";
+
+LoopCode Decoded(const char* hex) {
+  const std::string code = absl::HexStringToBytes(hex);
+  LoopBytes bytes;
+  bytes.function = {{0x1000, {code.begin(), code.end()}}};
+  bytes.header = 0x1000;
+  bytes.body = {{0x1000, 0x1000 + code.size()}};
+  const auto loop = DecodeLoop(bytes);
+  EXPECT_TRUE(loop.ok()) << loop.status();
+  return loop.ok() ? *loop : LoopCode();
+}
+
+std::vector<AccessPair> Cut(const char* hex, const std::vector<size_t>& changed) {
+  const LoopCode loop = Decoded(hex);
+  std::vector<bool> flags(loop.instructions.size());
+  for (const size_t at : changed) flags.at(at) = true;
+  return MemoryChainsCut(loop, flags);
+}
+
+TEST(MemoryChain, FromTheLoadByArithmeticToTheStore) {
+  const AccessPair pair{0x100e, 0x1009};
+  for (const size_t part : {2u, 3u}) EXPECT_THAT(Cut(kIndirect, {part}), ElementsAre(pair)) << part;
+  EXPECT_THAT(Cut(kIndirect, {0, 1, 4, 5}), IsEmpty()) << "the index, and what is added";
+  EXPECT_THAT(Cut(kIndirect, {}), IsEmpty());
+}
+
+TEST(MemoryChain, OneInstructionMayBeAllOfIt) {
+  EXPECT_THAT(Cut(kHistogram, {1}), ElementsAre(AccessPair{0x1004, 0x1004}));
+  EXPECT_THAT(Cut(kHistogram, {0}), IsEmpty());
+}
+
+TEST(MemoryChain, AnAddressThatStaysIsTheShortestOne) {
+  EXPECT_THAT(Cut(kSumInMemory, {1}), ElementsAre(AccessPair{0x1009, 0x1000}));
+}
+
+TEST(MemoryChain, WhereEachPassGoesOnOrNothingComesBackThereIsNone) {
+  EXPECT_THAT(Cut(kInPlace, {0, 1, 2}), IsEmpty());
+  EXPECT_THAT(Cut(kNoWayBack, {0, 1, 2, 3}), IsEmpty());
+}
+
+}  // namespace
+}  // namespace perfd::agent
