@@ -164,8 +164,8 @@ bool HasOtherCopy(const LoopSite& place, const ProcessImage& image, CodeIndex& i
   absl::flat_hash_set<ModuleKey> same;
   for (const Candidate& candidate : Candidates(image)) {
     const RawModule module = ModuleIn(image, candidate.file);
-    if (!place.target.module_id.empty() &&
-        DisplayForm(index.Recall(module)->id) == place.target.module_id)
+    if (DisplayForm(index.Recall(module)->id) == place.target.module_id ||
+        DisplayForm(candidate.file.path) == place.target.module_path)
       same.insert(module.key);
   }
   return same.size() > 1;

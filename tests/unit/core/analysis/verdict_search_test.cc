@@ -28,6 +28,7 @@ class Tables {
       f.valid_runs = Coin(0.8) ? 31 : static_cast<uint32_t>(Below(5));
       f.invalid_runs = 1;
       f.edits = {Below(4), Coin(0.6) ? 0 : Below(4), 0, Below(5), Coin(0.5)};
+      f.edits.cuts_memory_chain = Coin(0.1);
       if (f.variant == "DL1") f.edits.pinned = Coin(0.7) ? f.edits.accesses : Below(3);
       loop.figures.push_back(f);
     }
@@ -108,6 +109,7 @@ void CheckName(const LoopMeasurement& loop, const BoundVerdict& verdict) {
     if (f == nullptr) continue;
     EXPECT_GE(f->valid_runs, 3u);
     EXPECT_LE(f->saturation.low, 1.15) << f->variant;
+    EXPECT_TRUE(!f->edits.cuts_memory_chain || f->saturation.value >= 0.85) << f->variant;
   }
   const bool pinned = dl1 != nullptr && dl1->edits.pinned >= dl1->edits.accesses;
   const bool fp_is_the_loop = fp != nullptr && fp->edits.accesses > 0 && fp->edits.changed == 0;
@@ -181,6 +183,7 @@ TEST(VerdictSearch, NoNameThatTheWrittenRulesDoNotCarry) {
       EXPECT_TRUE(fidelity == 0 || (fidelity >= 0.5 && fidelity <= 2));
       EXPECT_GE(f.valid_runs, 3u);
       EXPECT_GT(f.edits.changed + f.edits.pinned, 0) << gain.variant;
+      EXPECT_TRUE(!f.edits.cuts_memory_chain || f.saturation.value >= 0.85) << gain.variant;
     }
     if (HasFailure()) return;
   }

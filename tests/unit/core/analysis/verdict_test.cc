@@ -448,7 +448,12 @@ TEST(VerdictOf, NothingWaitsForMemoryThatFitsTheFirstLevel) {
     change(other);
     return VerdictOf(other).bound == Bound::kMemory && LevelOf(other) == DataLevel::kBeyondL2;
   };
-  EXPECT_TRUE(named([](auto& l) { l.references[0].highest += 1; })) << "24 KiB and a byte";
+  LoopMeasurement more = loop;
+  more.references[0].highest += 1;
+  EXPECT_EQ(VerdictOf(more).bound, Bound::kMemory)
+      << "24 KiB and a byte: it may wait for the second";
+  EXPECT_EQ(LevelOf(more), DataLevel::kUnknown) << "and fits that";
+  EXPECT_TRUE(named([](auto& l) { l.references[0].highest = 0x10001 + (256 << 10); }));
   EXPECT_TRUE(named([](auto& l) { l.fidelity.caches = CachesBefore::kCold; }));
   EXPECT_TRUE(named([](auto& l) { l.fidelity.caches = CachesBefore::kUnknown; }));
   EXPECT_TRUE(named([](auto& l) { l.instances = 100; })) << "what lies between touches more";
