@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "agent/attach/restart_rules.h"
+#include "agent/attach/thread/restart_rules.h"
 #include "agent/procfs/procfs.h"
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"

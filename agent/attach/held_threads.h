@@ -17,6 +17,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "agent/attach/operations.h"
+#include "agent/attach/thread/own_stack.h"
 #include "agent/attach/thread_status.h"
 
 namespace perfd::agent {
@@ -30,6 +31,10 @@ struct HeldThread {
   int group_stop_signal = 0;  // 0: not in a group-stop
   int deliver_signal = 0;     // handed back to it at the release
   bool repaired = false;      // EINTR was turned into a restart
+
+  StackPlace stack(int32_t pid) const {
+    return {tid, tid == pid, registers.rsp, registers.fs_base};
+  }
 };
 
 class HeldThreads {

@@ -13,7 +13,7 @@
 #include "agent/attach/gadgets.h"
 #include "agent/attach/hold_request.h"
 #include "agent/attach/operations.h"
-#include "agent/attach/signal_frame.h"
+#include "agent/attach/thread/signal_frame.h"
 #include "agent/attach/thread_status.h"
 
 namespace perfd::agent {

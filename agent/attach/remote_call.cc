@@ -7,8 +7,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "agent/attach/own_stack.h"
-#include "agent/attach/restart_rules.h"
+#include "agent/attach/thread/restart_rules.h"
 #include "core/base/status_macros.h"
 
 namespace perfd::agent {
@@ -73,7 +72,7 @@ absl::Status RemoteCall::TryThread(HeldThread& thread, const std::vector<MapEntr
   ASSIGN_OR_RETURN(state.vector_state, operations_.VectorState(thread.tid));
   ASSIGN_OR_RETURN(state.signal_mask, operations_.SignalMask(thread.tid));
   ASSIGN_OR_RETURN(frame_, MakeSignalFrame(state, place_.gadgets.restorer, place_.layout));
-  RETURN_IF_ERROR(CheckOwnStack(maps, PlaceOf(thread, place_.pid), frame_.start));
+  RETURN_IF_ERROR(CheckOwnStack(maps, thread.stack(place_.pid), frame_.start));
   below_.resize(frame_.bytes.size());
   RETURN_IF_ERROR(place_.memory->Read(frame_.start, below_));
   signal_mask_ = state.signal_mask;

@@ -8,9 +8,8 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "agent/attach/own_stack.h"
 #include "agent/attach/remote_call.h"
-#include "agent/attach/restart_rules.h"
+#include "agent/attach/thread/restart_rules.h"
 #include "core/base/status_macros.h"
 
 namespace perfd::agent {
@@ -95,7 +94,7 @@ absl::Status RequireOwnStacks(int32_t pid, const std::vector<HeldThread>& thread
   ASSIGN_OR_RETURN(const std::vector<MapEntry> maps, ProcFs().Maps(pid));
   for (const HeldThread& thread : threads) {
     if (thread.state != HeldThread::State::kStopped) continue;
-    const absl::Status own = CheckOwnStackHolds(maps, PlaceOf(thread, pid), kStackOfOurCode);
+    const absl::Status own = CheckOwnStackHolds(maps, thread.stack(pid), kStackOfOurCode);
     if (!own.ok()) return absl::FailedPreconditionError(own.message());
   }
   return absl::OkStatus();

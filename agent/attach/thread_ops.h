@@ -16,7 +16,7 @@
 #include "agent/attach/hold_request.h"
 #include "agent/attach/memory.h"
 #include "agent/attach/operations.h"
-#include "agent/attach/signal_frame.h"
+#include "agent/attach/thread/signal_frame.h"
 
 namespace perfd::agent {
 

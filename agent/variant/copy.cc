@@ -158,7 +158,7 @@ void ListChanges(const Work& work, const std::vector<Changed>& notes, CodeCopy* 
   copy->edits.changed = static_cast<int32_t>(copy->changed.size());
   const bool asked = work.name.Has(Change::kLs) || work.name.Has(Change::kFp);
   copy->edits.unchained = asked && !CutsChain(work.loop, all_changed);
-  copy->chains_cut = MemoryChainsCut(work.loop, all_changed);
+  copy->pairs.chains_cut = MemoryChainsCut(work.loop, all_changed);
 }
 
 }  // namespace
@@ -182,8 +182,8 @@ absl::StatusOr<CodeCopy> FinishCopy(const LoopCode& code, const Draft& draft, co
   copy.edits.accesses = static_cast<int32_t>(References(work.loop).size());
   copy.edits.pinned = work.pinned;
   copy.self_pointers = work.self_pointers;
-  if (work.loop.taken_apart) copy.taken_apart = *work.loop.taken_apart;
-  AddPairs(work.taken_apart, &copy.taken_apart);
+  if (work.loop.taken_apart) copy.pairs.taken_apart = *work.loop.taken_apart;
+  AddPairs(work.pairs.taken_apart, &copy.pairs.taken_apart);
   copy.flush_denormals = ChangesValues(work.name) && ComputesFloats(work.loop);
   copy.base = BaseOf(work, copy.flush_denormals);
   ASSIGN_OR_RETURN(const CodeCopy ref, Assemble(code, plain, work.target));

@@ -84,9 +84,8 @@ struct CodeCopy {
   bool flush_denormals = false;  // to be run with FTZ and DAZ set in MXCSR
   bool same_layout = false;  // every instruction at the offset from the header that it has in REF
   std::vector<SelfPointer> self_pointers;
-  std::vector<AccessPair> taken_apart;  // it is wrong where one of these touches the same bytes
-  std::vector<AccessPair> chains_cut;   // MemoryChainsCut of what it changes
-  VariantName base;                     // REF, REF_FTZ or REF_CTL: what its time is compared with
+  AccessPairs pairs;
+  VariantName base;  // REF, REF_FTZ or REF_CTL: what its time is compared with
   CopyPlaces places;
 };
 

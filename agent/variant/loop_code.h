@@ -74,6 +74,12 @@ struct AccessPair {
   auto operator<=>(const AccessPair&) const = default;
 };
 
+// Of a copy: what it rests on, and what it takes away.
+struct AccessPairs {
+  std::vector<AccessPair> taken_apart;  // it is wrong where one of these touches the same bytes
+  std::vector<AccessPair> chains_cut;   // MemoryChainsCut of what it changes (roles.h)
+};
+
 inline constexpr int kMaxLoopInstructions = 2048;
 inline constexpr int kMaxInnerLoops = 32;  // each is looked at for every variant
 inline constexpr int kJumpBytes = 5;       // at the header: E9 rel32

@@ -197,7 +197,7 @@ class Pinner {
             seeds.push_back(maker);
       }
       const Slice needed = BackwardSlice(loop_, seeds);
-      work_.taken_apart = needed.taken_apart;
+      work_.pairs.taken_apart = needed.taken_apart;
       for (uint32_t i = 0; i < pinned_.size(); ++i) {
         if (!needed.in[i] || !pinned_[i]) continue;
         pinned_[i] = chases_[i] = false;

@@ -25,8 +25,8 @@ struct Work {
   RegisterSet written = 0;              // anywhere in the loop
   Draft draft;
   std::vector<bool>
-      controlled;  // divisions and square roots whose operands come from the thread block
-  std::vector<AccessPair> taken_apart;  // besides the loop's own
+      controlled;     // divisions and square roots whose operands come from the thread block
+  AccessPairs pairs;  // besides the loop's own
   int pinned = 0;
   bool uses_block = false;
   std::vector<SelfPointer> self_pointers;

@@ -114,7 +114,7 @@ void ChooseApart(LoopKnowledge& known) {
     const absl::StatusOr<CodeCopy>& copy = set->copies[i];
     const bool can_check = Counts(names[i]) || set->traced[i].ok();
     if (!copy.ok() || !can_check) continue;
-    shown[i] = ShownApart(known.probe.trace, copy->taken_apart, known.setup.bias);
+    shown[i] = ShownApart(known.probe.trace, copy->pairs.taken_apart, known.setup.bias);
     // What is cut short does not show that a path is not taken.
     usable[i] = shown[i] == Apartness::kApart ||
                 (shown[i] == Apartness::kUnlessTaken && !known.probe.trace.partial);

@@ -49,10 +49,11 @@ const char* ProtocolName(Evict evict) {
 // Unless the trace shows that each pass stores to another address.
 bool CutsMemoryChain(const LoopKnowledge& known, const CodeCopy& copy) {
   const std::vector<uint64_t>& steps = known.probe.trace.stepping;
-  return std::any_of(copy.chains_cut.begin(), copy.chains_cut.end(), [&](const AccessPair& pair) {
-    const uint64_t listed = (RuntimeAddress(pair.store) - known.setup.bias).value();
-    return std::find(steps.begin(), steps.end(), listed) == steps.end();
-  });
+  return std::any_of(
+      copy.pairs.chains_cut.begin(), copy.pairs.chains_cut.end(), [&](const AccessPair& pair) {
+        const uint64_t listed = (RuntimeAddress(pair.store) - known.setup.bias).value();
+        return std::find(steps.begin(), steps.end(), listed) == steps.end();
+      });
 }
 
 void DescribeCopies(const LoopKnowledge& known, std::vector<VariantFigures>& all) {

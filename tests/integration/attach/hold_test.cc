@@ -104,6 +104,33 @@ TEST_F(HoldTest, ReadsThreads) {
   EXPECT_TRUE(reply->results[0].threads[0].in_call);  // main reads its standard input
 }
 
+// A handler's stack may be an array of the thread's own, with other data of the program below it.
+TEST_F(HoldTest, WhatWasBelowTheStackIsThereAgain) {
+  AttachPuppet puppet({"sleep"});  // no thread runs: the stack pointers stay
+  const auto before = tracer_->Run(RequestFor(puppet, {ReadThreadsOp{}}));
+  ASSERT_TRUE(before.ok() && before->status.ok());
+  constexpr uint32_t kRedZone = 128, kBelow = 6000;
+  std::vector<HoldOp> ops = {RequireOwnStacksOp{}};
+  std::vector<HoldOp> reads;
+  std::vector<uint8_t> pattern(kBelow - kRedZone);
+  for (size_t i = 0; i < pattern.size(); ++i) pattern[i] = static_cast<uint8_t>(i * 7 + 1);
+  for (const ThreadFacts& thread : before->results[0].threads) {
+    ops.push_back(WriteOp{Number(thread.stack_pointer - kBelow), pattern, false});
+    reads.push_back(ReadOp{Number(thread.stack_pointer - kBelow), kBelow - kRedZone});
+  }
+  const auto call = static_cast<int32_t>(ops.size());
+  ops.push_back(MapOp(4096));
+  ops.push_back(UnmapOp(ResultOf(call), 4096));
+  ops.push_back(MoveThreadsOp{});  // the thread that made the calls is itself again
+  for (HoldOp& read : reads) ops.push_back(std::move(read));
+  const auto reply = tracer_->Run(RequestFor(puppet, ops));
+  ASSERT_TRUE(reply.ok());
+  ASSERT_TRUE(reply->status.ok()) << reply->status;
+  for (size_t i = ops.size() - reads.size(); i < ops.size(); ++i)
+    EXPECT_EQ(reply->results.at(i).bytes, pattern) << i;
+  EXPECT_EQ(puppet.Finish(), 0);
+}
+
 // A code cache in small: a copy of a loop, threads moved there and back, removed when nobody is inside.
 TEST_F(HoldTest, MovesThreadsIntoACopyAndBack) {
   AttachPuppet puppet({"spin:2"});

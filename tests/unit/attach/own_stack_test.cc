@@ -1,4 +1,4 @@
-#include "agent/attach/own_stack.h"
+#include "agent/attach/thread/own_stack.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "agent/attach/signal_frame.h"
+#include "agent/attach/thread/signal_frame.h"
 
 #include <gtest/gtest.h>
 #include <sys/syscall.h>

@@ -379,7 +379,7 @@ inline void FakeInjector::MakeApart(const LoopToInject& loop, InstalledLoop* out
   ApartCopies& set = out->apart.emplace();
   for (size_t i = 0; i < out->names.size(); ++i) {
     CodeCopy copy = out->copies[i];
-    if (i > 2) copy.taken_apart = {{loop.code.header + 4, loop.code.header}};
+    if (i > 2) copy.pairs.taken_apart = {{loop.code.header + 4, loop.code.header}};
     if (i > 2) copy.edits.pinned += 100;
     set.copies.emplace_back(copy);
     set.traced.emplace_back(copy);

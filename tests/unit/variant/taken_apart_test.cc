@@ -50,7 +50,7 @@ class TakenApartTest : public GeneratedRun {
           references.begin());
     };
     return std::all_of(
-        copy.taken_apart.begin(), copy.taken_apart.end(), [&](const AccessPair& pair) {
+        copy.pairs.taken_apart.begin(), copy.pairs.taken_apart.end(), [&](const AccessPair& pair) {
           const size_t s = at(pair.store), l = at(pair.load);
           const TraceRecord &store = loop.records[s], &load = loop.records[l];
           if (store.count == 0 || load.count == 0) return false;

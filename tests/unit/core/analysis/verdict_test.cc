@@ -206,15 +206,15 @@ TEST(VerdictOf, WhatCutsAChainThroughMemoryNamesNothing) {
   EXPECT_EQ(VerdictOf(memory).bound, Bound::kMemory);
   EXPECT_NE(LevelOf(memory), DataLevel::kUnknown);
   EXPECT_FALSE(GainsOf(memory, {1, 1, 1}).empty());
-  for (VariantFigures* cut : {&fp, &dl1}) {
-    cut->edits.cuts_memory_chain = true;
+  for (VariantFigures* figures : {&fp, &dl1}) {
+    figures->edits.cuts_memory_chain = true;
     const LoopMeasurement loop = Loop({Figures("LS", 1), fp, dl1});
     EXPECT_EQ(VerdictOf(loop).bound, Bound::kUnknown);
     EXPECT_EQ(VerdictOf(loop).why, Silence::kMemoryChain);
   }
-  const LoopMeasurement chained = Loop({Figures("LS", 1), fp, dl1});
-  EXPECT_EQ(LevelOf(chained), DataLevel::kUnknown);
-  EXPECT_TRUE(GainsOf(chained, {1, 1, 1}).empty());
+  const LoopMeasurement cut = Loop({Figures("LS", 1), fp, dl1});
+  EXPECT_EQ(LevelOf(cut), DataLevel::kUnknown);
+  EXPECT_TRUE(GainsOf(cut, {1, 1, 1}).empty());
   // Who gains nothing by cutting it has not waited for it.
   VariantFigures full = Figures("FP", 1);
   full.edits = fp.edits;

@@ -1,4 +1,4 @@
-#include "agent/attach/restart_rules.h"
+#include "agent/attach/thread/restart_rules.h"
 
 #include <sys/syscall.h>
 

@@ -1,4 +1,4 @@
-#include "agent/attach/own_stack.h"
+#include "agent/attach/thread/own_stack.h"
 
 #include <algorithm>
 
@@ -47,10 +47,6 @@ absl::Status NoRoom(const StackPlace& place) {
 }
 
 }  // namespace
-
-StackPlace PlaceOf(const HeldThread& thread, int32_t pid) {
-  return {thread.tid, thread.tid == pid, thread.registers.rsp, thread.registers.fs_base};
-}
 
 absl::Status CheckOwnStack(const std::vector<MapEntry>& maps, const StackPlace& place,
                            uint64_t low) {

@@ -1,10 +1,10 @@
-// agent/attach/restart_rules.h - threads stopped inside a system call: how they go on, and which may make a remote call. Pure.
+// agent/attach/thread/restart_rules.h - threads stopped inside a system call: how they go on, and which may make a remote call. Pure.
 //
 // Shape    a stopped thread is inside a call when orig_rax >= 0; rax then holds the kernel's private restart code or a result.
 // Source   arch/x86/kernel/signal.c arch_do_signal_or_restart; include/linux/errno.h (ERESTART*); signal(7) "Interruption
 //          of system calls and library functions by stop signals": the calls that return EINTR although no handler ran.
-#ifndef AGENT_ATTACH_RESTART_RULES_H_
-#define AGENT_ATTACH_RESTART_RULES_H_
+#ifndef AGENT_ATTACH_THREAD_RESTART_RULES_H_
+#define AGENT_ATTACH_THREAD_RESTART_RULES_H_
 
 #include <sys/user.h>
 
@@ -33,4 +33,4 @@ user_regs_struct AsResumed(const user_regs_struct& registers);
 
 }  // namespace perfd::agent
 
-#endif  // AGENT_ATTACH_RESTART_RULES_H_
+#endif  // AGENT_ATTACH_THREAD_RESTART_RULES_H_

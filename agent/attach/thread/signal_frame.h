@@ -1,4 +1,4 @@
-// agent/attach/signal_frame.h - a thread's whole state as the frame of a signal handler, which rt_sigreturn restores. Pure.
+// agent/attach/thread/signal_frame.h - a thread's whole state as the frame of a signal handler, which rt_sigreturn restores. Pure.
 //
 // Shape    bytes for one place below the stack pointer and its red zone: return address (the restorer), ucontext, siginfo,
 //          then the XSAVE image. With the stack pointer at `start`, `ret` enters the restorer, which restores everything.
@@ -6,8 +6,8 @@
 // Errors   kFailedPrecondition: live AMX tiles (sigreturn would lose them), an XSAVE image of an unknown shape.
 // Source   arch/x86/kernel/signal_64.c x64_setup_rt_frame, restore_sigcontext; fpu/signal.c check_xstate_in_sigframe;
 //          asm/sigcontext.h struct _fpx_sw_bytes; Intel SDM 1, 13.4 (standard form), CPUID leaf 0xD.
-#ifndef AGENT_ATTACH_SIGNAL_FRAME_H_
-#define AGENT_ATTACH_SIGNAL_FRAME_H_
+#ifndef AGENT_ATTACH_THREAD_SIGNAL_FRAME_H_
+#define AGENT_ATTACH_THREAD_SIGNAL_FRAME_H_
 
 #include <sys/user.h>
 
@@ -52,4 +52,4 @@ absl::StatusOr<SignalFrame> MakeSignalFrame(const ThreadState& state, uint64_t r
 
 }  // namespace perfd::agent
 
-#endif  // AGENT_ATTACH_SIGNAL_FRAME_H_
+#endif  // AGENT_ATTACH_THREAD_SIGNAL_FRAME_H_

@@ -1,17 +1,16 @@
-// agent/attach/own_stack.h - is what a thread's stack pointer points to surely its stack? Below it we write, and so does a handler.
+// agent/attach/thread/own_stack.h - is what a thread's stack pointer points to surely its stack? Below it we write, and so does a handler.
 //
 // Shape    pure. Of the main thread it is the kernel's [stack]; of others the mapping with their thread control block, which C libraries
 //          put at the top of the stack that a thread begins on.
 // Errors   kUnavailable: a coroutine's stack, a handler's, data that is walked by the stack pointer; or too little room is left.
 // Source   glibc nptl/allocatestack.c, musl src/thread/pthread_create.c; proc(5) on [stack].
-#ifndef AGENT_ATTACH_OWN_STACK_H_
-#define AGENT_ATTACH_OWN_STACK_H_
+#ifndef AGENT_ATTACH_THREAD_OWN_STACK_H_
+#define AGENT_ATTACH_THREAD_OWN_STACK_H_
 
 #include <cstdint>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "agent/attach/held_threads.h"
 #include "agent/procfs/procfs.h"
 
 namespace perfd::agent {
@@ -23,8 +22,6 @@ struct StackPlace {
   uint64_t control_block = 0;  // base of FS
 };
 
-StackPlace PlaceOf(const HeldThread& thread, int32_t pid);
-
 // [low, stack pointer) is to be written to from outside. Below it there is room for a handler, too.
 absl::Status CheckOwnStack(const std::vector<MapEntry>& maps, const StackPlace& place,
                            uint64_t low);
@@ -35,4 +32,4 @@ absl::Status CheckOwnStackHolds(const std::vector<MapEntry>& maps, const StackPl
 
 }  // namespace perfd::agent
 
-#endif  // AGENT_ATTACH_OWN_STACK_H_
+#endif  // AGENT_ATTACH_THREAD_OWN_STACK_H_

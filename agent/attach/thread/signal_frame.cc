@@ -1,4 +1,4 @@
-#include "agent/attach/signal_frame.h"
+#include "agent/attach/thread/signal_frame.h"
 
 #include <cpuid.h>
 
@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "agent/attach/restart_rules.h"
+#include "agent/attach/thread/restart_rules.h"
 #include "core/base/status_macros.h"
 
 namespace perfd::agent {
