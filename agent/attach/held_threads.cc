@@ -185,4 +185,11 @@ void HeldThreads::Release(HeldThread& thread) {
   if (!status.ok() || !status->has_value() || !Ended(**status)) released_ = false;
 }
 
+absl::StatusOr<const std::vector<MapEntry>*> HeldThreads::Maps() {
+  if (!maps_.has_value()) {
+    ASSIGN_OR_RETURN(maps_, ProcFs().Maps(pid_));
+  }
+  return &*maps_;
+}
+
 }  // namespace perfd::agent

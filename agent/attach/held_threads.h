@@ -12,10 +12,12 @@
 #include <sys/user.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "agent/attach/operations.h"
 #include "agent/attach/thread/own_stack.h"
 #include "agent/attach/thread_status.h"
@@ -50,6 +52,8 @@ class HeldThreads {
   std::vector<HeldThread>& threads() { return threads_; }
   // After Stop: all of them are stopped.
   int32_t repaired() const { return repaired_; }
+  // As they were when somebody asked first in this stop: to read many takes long.
+  absl::StatusOr<const std::vector<MapEntry>*> Maps();
   bool released() const { return released_; }
 
  private:
@@ -67,6 +71,7 @@ class HeldThreads {
   Operations& operations_;
   const int32_t pid_;
   std::vector<HeldThread> threads_;
+  std::optional<std::vector<MapEntry>> maps_;
   absl::flat_hash_set<int32_t> seen_;
   int32_t repaired_ = 0;
   bool released_ = true;

@@ -86,8 +86,8 @@ struct RequireOutsideOp {
   std::vector<PcRange> ranges;
 };
 
-// kFailedPrecondition when the stack pointer of a thread is not in its own stack (own_stack.h), or little is left of that: whoever
-// enters our code uses it.
+// kFailedPrecondition when the stack pointer of a thread is not in its own stack (thread/own_stack.h), kUnavailable when little is left of
+// that: whoever enters our code uses it.
 struct RequireOwnStacksOp {};
 
 // Conservative: kUnavailable when one of the 8-byte words in the 64 KB from the stack pointer of a thread is in the range.

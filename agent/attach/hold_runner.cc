@@ -137,7 +137,8 @@ class OpRun {
   }
 
   absl::Status Do(const RequireOwnStacksOp&, OpResult&) {
-    return RequireOwnStacks(place_.pid, held_.threads());
+    ASSIGN_OR_RETURN(const std::vector<MapEntry>* maps, held_.Maps());
+    return RequireOwnStacks(place_.pid, *maps, held_.threads());
   }
 
   absl::Status Do(const ScanStacksOp& op, OpResult& result) {

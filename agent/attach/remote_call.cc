@@ -72,16 +72,21 @@ absl::Status RemoteCall::TryThread(HeldThread& thread, const std::vector<MapEntr
   ASSIGN_OR_RETURN(state.vector_state, operations_.VectorState(thread.tid));
   ASSIGN_OR_RETURN(state.signal_mask, operations_.SignalMask(thread.tid));
   ASSIGN_OR_RETURN(frame_, MakeSignalFrame(state, place_.gadgets.restorer, place_.layout));
-  RETURN_IF_ERROR(CheckOwnStack(maps, thread.stack(place_.pid), frame_.start));
+  // Another time it may be.
+  if (const absl::Status own = CheckOwnStack(maps, thread.stack(place_.pid), frame_.start);
+      !own.ok())
+    return absl::UnavailableError(own.message());
   below_.resize(frame_.bytes.size());
   RETURN_IF_ERROR(place_.memory->Read(frame_.start, below_));
   signal_mask_ = state.signal_mask;
-  return operations_.Write(*place_.memory, frame_.start, frame_.bytes);
+  absl::Status written = operations_.Write(*place_.memory, frame_.start, frame_.bytes);
+  if (!written.ok()) (void)operations_.Write(*place_.memory, frame_.start, below_);
+  return written;
 }
 
 absl::Status RemoteCall::Begin() {
-  ASSIGN_OR_RETURN(const std::vector<MapEntry> maps, ProcFs().Maps(place_.pid));
-  RETURN_IF_ERROR(CheckGadgets(*place_.memory, maps, place_.gadgets));
+  ASSIGN_OR_RETURN(const std::vector<MapEntry>* maps, held_.Maps());
+  RETURN_IF_ERROR(CheckGadgets(*place_.memory, *maps, place_.gadgets));
   std::vector<HeldThread*> order;
   for (HeldThread& thread : held_.threads()) order.push_back(&thread);
   std::stable_sort(order.begin(), order.end(), [](const HeldThread* a, const HeldThread* b) {
@@ -89,7 +94,7 @@ absl::Status RemoteCall::Begin() {
   });
   absl::Status reason = absl::NotFoundError("no thread");
   for (HeldThread* thread : order) {
-    absl::Status tried = TryThread(*thread, maps);
+    absl::Status tried = TryThread(*thread, *maps);
     if (tried.ok()) {
       thread_ = thread;
       return tried;
@@ -161,13 +166,15 @@ absl::Status RemoteCall::RecordStop(int status, bool& at_call) {
 
 absl::Status RemoteCall::Finish() {
   HeldThread* const thread = std::exchange(thread_, nullptr);
-  if (thread == nullptr || !std::exchange(away_, false) || lost_) return absl::OkStatus();
-  absl::Status home = operations_.SetSignalMask(thread->tid, signal_mask_);
-  if (home.ok()) home = operations_.SetRegisters(thread->tid, thread->registers);
+  const bool away = std::exchange(away_, false);
+  if (thread == nullptr || lost_ || thread->state == HeldThread::State::kGone)
+    return absl::OkStatus();
+  absl::Status home;
+  if (away) home = operations_.SetSignalMask(thread->tid, signal_mask_);
+  if (away && home.ok()) home = operations_.SetRegisters(thread->tid, thread->registers);
   lost_ = !home.ok();
   // A handler's stack may be inside the thread's own, and then other data is below it. The frame is not needed any more.
-  if (home.ok()) home = operations_.Write(*place_.memory, frame_.start, below_);
-  return home;
+  return home.ok() ? operations_.Write(*place_.memory, frame_.start, below_) : home;
 }
 
 }  // namespace perfd::agent

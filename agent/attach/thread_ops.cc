@@ -17,8 +17,9 @@ namespace {
 
 constexpr size_t kScanBytes = 65536;
 constexpr uint64_t kRedZoneBytes = 128;
-// An armed entry takes some 1 KB (agent/shadow/payload/payload.h); the rest is for a handler that interrupts it.
-constexpr uint64_t kStackOfOurCode = 12288;
+// An armed entry takes some 1 KB (agent/shadow/payload/payload.h); the rest is for a handler that interrupts it. Threads that only wait
+// may have the least stack there is, 16 KB.
+constexpr uint64_t kStackOfOurCode = 6144;
 
 bool Inside(const PcRange& range, uint64_t address) {
   return address >= range.start && address < range.end;
@@ -90,12 +91,11 @@ absl::StatusOr<uint64_t> MoveThreads(const MoveThreadsOp& op, Operations& operat
   return moves.size();
 }
 
-absl::Status RequireOwnStacks(int32_t pid, const std::vector<HeldThread>& threads) {
-  ASSIGN_OR_RETURN(const std::vector<MapEntry> maps, ProcFs().Maps(pid));
+absl::Status RequireOwnStacks(int32_t pid, const std::vector<MapEntry>& maps,
+                              const std::vector<HeldThread>& threads) {
   for (const HeldThread& thread : threads) {
-    if (thread.state != HeldThread::State::kStopped) continue;
-    const absl::Status own = CheckOwnStackHolds(maps, thread.stack(pid), kStackOfOurCode);
-    if (!own.ok()) return absl::FailedPreconditionError(own.message());
+    if (thread.state == HeldThread::State::kStopped)
+      RETURN_IF_ERROR(CheckOwnStackHolds(maps, thread.stack(pid), kStackOfOurCode));
   }
   return absl::OkStatus();
 }

@@ -26,7 +26,8 @@ absl::StatusOr<std::optional<uint64_t>> NewPc(const MoveThreadsOp& op, uint64_t 
 // All or none are moved, unless the tracer dies in between. Returns how many.
 absl::StatusOr<uint64_t> MoveThreads(const MoveThreadsOp& op, Operations& operations,
                                      const Memory& memory, std::vector<HeldThread>& threads);
-absl::Status RequireOwnStacks(int32_t pid, const std::vector<HeldThread>& threads);
+absl::Status RequireOwnStacks(int32_t pid, const std::vector<MapEntry>& maps,
+                              const std::vector<HeldThread>& threads);
 absl::Status RequireOutside(const RequireOutsideOp& op, const std::vector<HeldThread>& threads);
 absl::StatusOr<uint64_t> ScanStacks(const ScanStacksOp& op, const Memory& memory,
                                     const std::vector<HeldThread>& threads);

@@ -103,7 +103,7 @@ class Slicer {
       if (!loop_.instructions[store.at].memory || !MayStayInPlace(store.at)) continue;
       const std::vector<bool> before = WithStart(ReachedFrom(sources, store.at), store.at);
       for (uint32_t load = 0; load < count; ++load) {
-        if (!before[load] || !ReadsWhat(store.at, load)) continue;
+        if (!before[load] || !ReadsWhat(store.at, load) || IsRefilled(store.at, load)) continue;
         const std::vector<bool> after = WithStart(ReachedFrom(users, load), load);
         bool touched = false;
         for (uint32_t at = 0; at < count; ++at)
@@ -144,32 +144,63 @@ class Slicer {
     return reached;
   }
 
-  // In the same pass.
   bool ReadsWhat(uint32_t store, uint32_t load) const {
-    const LoopInstruction& s = loop_.instructions[store];
-    const LoopInstruction& l = loop_.instructions[load];
-    if (!l.Is(kLoads) || !l.memory) return false;
-    const Role& to = loop_.roles[store];
+    return loop_.instructions[load].Is(kLoads) && aliases_.SamePlace(store, load);
+  }
+
+  // On every way of a pass to the load another store has put something there.
+  bool IsRefilled(uint32_t store, uint32_t load) const {
+    std::vector<bool> seen(loop_.instructions.size());
+    std::vector<uint32_t> work = {loop_.entry};
+    seen[loop_.entry] = true;
+    while (!work.empty()) {
+      const uint32_t at = work.back();
+      work.pop_back();
+      if (at == load) return false;
+      if (at != store && Covers(at, load)) continue;
+      for (const uint32_t next : loop_.next[at]) {
+        if (next == loop_.entry || seen[next]) continue;
+        seen[next] = true;
+        work.push_back(next);
+      }
+    }
+    return true;
+  }
+
+  bool Covers(uint32_t at, uint32_t load) const {
+    const LoopInstruction& i = loop_.instructions[at];
+    const Role& to = loop_.roles[at];
     const Role& from = loop_.roles[load];
-    return to.group == from.group && to.offset < from.offset + l.memory->bytes &&
-           from.offset < to.offset + s.memory->bytes;
+    return i.Is(kStores) && i.memory && to.group == from.group &&
+           from.offset - to.offset + loop_.instructions[load].memory->bytes <= i.memory->bytes;
+  }
+
+  // What it loads is the same in every pass.
+  bool LoadsConstant(uint32_t at) const {
+    const LoopInstruction& i = loop_.instructions[at];
+    return i.memory && aliases_.IsInvariant(*i.memory) &&
+           std::none_of(stores_.begin(), stores_.end(),
+                        [&](const Store& store) { return MayStoreFor(store, at); });
   }
 
   // Its address is made of what is loaded, or of nothing that the loop changes; else each pass goes on to another one.
   bool MayStayInPlace(uint32_t at) const {
     const LoopInstruction& i = loop_.instructions[at];
+    if (i.memory->vector_index) return true;
     std::vector<uint32_t> work = MakersOf(at, i.address_reads);
-    if (work.empty() || i.memory->vector_index) return true;
+    bool moves = false;
     std::vector<bool> seen(loop_.instructions.size());
     while (!work.empty()) {
       const uint32_t maker = work.back();
       work.pop_back();
       if (seen[maker]) continue;
       seen[maker] = true;
+      if (loop_.instructions[maker].Is(kLoads) && LoadsConstant(maker)) continue;
       if (loop_.instructions[maker].Is(kLoads)) return true;
+      moves = true;
       for (const uint32_t next : MakersOf(maker, effects_[maker].reads)) work.push_back(next);
     }
-    return false;
+    return !moves;
   }
 
   std::vector<uint32_t> SourcesOf(uint32_t at) const {

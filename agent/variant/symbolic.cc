@@ -195,7 +195,6 @@ Aliases::Aliases(const LoopCode& loop) : loop_(loop) {
   for (const LoopInstruction& i : loop.instructions) written_ |= i.writes;
 }
 
-// The operand names the same bytes in every pass.
 bool Aliases::IsInvariant(const MemoryOperand& m) const {
   RegisterSet used = 0;
   if (m.base >= 0) used |= Bit(m.base);
@@ -207,6 +206,13 @@ bool Aliases::AreApart(uint32_t store, uint32_t load) const {
   const MemoryOperand& to = *loop_.instructions[store].memory;
   const MemoryOperand& from = *loop_.instructions[load].memory;
   return !Overlap(loop_.roles[store].offset, to.bytes, loop_.roles[load].offset, from.bytes);
+}
+
+bool Aliases::SamePlace(uint32_t store, uint32_t load) const {
+  const LoopInstruction& s = loop_.instructions[store];
+  const LoopInstruction& l = loop_.instructions[load];
+  return s.memory && l.memory && loop_.roles[store].group == loop_.roles[load].group &&
+         !AreApart(store, load);
 }
 
 bool Aliases::SameOperand(uint32_t store, uint32_t load) const {

@@ -34,13 +34,16 @@ class Aliases {
  public:
   explicit Aliases(const LoopCode& loop);
 
+  // The two name the same bytes, or parts of them, in one and the same pass.
+  bool SamePlace(uint32_t store, uint32_t load) const;
+  // The operand names the same bytes in every pass.
+  bool IsInvariant(const MemoryOperand& m) const;
   // The two name the same bytes, or parts of them, in every pass.
   bool SameOperand(uint32_t store, uint32_t load) const;
   // Whether what `store` writes may be what `load` reads, in this or another pass through the loop.
   bool MayAlias(uint32_t store, uint32_t load) const;
 
  private:
-  bool IsInvariant(const MemoryOperand& m) const;
   bool AreApart(uint32_t store, uint32_t load) const;
 
   const LoopCode& loop_;

@@ -30,7 +30,7 @@ struct FidelityEdges {
 // Bytes: no x86 processor has larger caches of these levels for one core, and none that runs such jobs a smaller first level.
 struct CacheEdges {
   uint64_t smallest_l1 = 24 << 10;
-  uint64_t smallest_l2 = 256 << 10;
+  uint64_t smallest_l2 = 256 << 10;  // of any processor
   uint64_t largest_l1 = 64 << 10;
   uint64_t largest_l2 = 4 << 20;
 };

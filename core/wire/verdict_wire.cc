@@ -66,18 +66,31 @@ absl::StatusOr<VariantSummary> FromProto(const v1::VariantSummary& s) {
   return out;
 }
 
-// A perfd of before the reasons had numbers sends none.
-absl::StatusOr<Silence> ReadSilence(v1::Silence silence, const char* field) {
-  if (silence == v1::SILENCE_UNSPECIFIED) return Silence::kNone;
-  if (static_cast<int>(silence) > kSilenceCount) return Silence::kNone;  // a later perfd's
+// The first readers refuse a report with a reason above this.
+constexpr Silence kFirstReaders = Silence::kRanksDiffer;
+
+template <typename Message>
+void SetSilence(Silence why, Message& out) {
+  if (why <= kFirstReaders)
+    out.set_silence(WireEnum<v1::Silence>(why));
+  else
+    out.set_later_silence(WireEnum<v1::Silence>(why));
+}
+
+// A perfd of before the reasons had numbers sends none; of a later one some may be unknown.
+template <typename Message>
+absl::StatusOr<Silence> ReadSilence(const Message& message, const char* field) {
+  const v1::Silence later = message.later_silence();
+  const v1::Silence silence = later != v1::SILENCE_UNSPECIFIED ? later : message.silence();
+  if (silence == v1::SILENCE_UNSPECIFIED || static_cast<int>(silence) > kSilenceCount)
+    return Silence::kNone;
   return ModelEnum(silence, Silence::kMemoryChain, field);
 }
 
 absl::StatusOr<ClassVerdict> FromProto(const v1::ClassVerdict& verdict) {
   ASSIGN_OR_RETURN(const Bound bound,
                    ModelEnum(verdict.bound(), Bound::kWithinL1, "verdict.trip_verdicts.bound"));
-  ASSIGN_OR_RETURN(const Silence why,
-                   ReadSilence(verdict.silence(), "verdict.trip_verdicts.silence"));
+  ASSIGN_OR_RETURN(const Silence why, ReadSilence(verdict, "verdict.trip_verdicts.silence"));
   return ClassVerdict{bound, verdict.sure(), why};
 }
 
@@ -97,7 +110,7 @@ void FillLists(const LoopVerdict& loop, v1::LoopVerdict& out) {
     v1::ClassVerdict* to = out.add_trip_verdicts();
     to->set_bound(WireEnum<v1::Bound>(verdict.bound));
     to->set_sure(verdict.sure);
-    to->set_silence(WireEnum<v1::Silence>(verdict.why));
+    SetSilence(verdict.why, *to);
   }
   for (const Refusal& refusal : loop.refusals) *out.add_refusals() = wire::ToProto(refusal);
   for (const std::string& variant : loop.open) out.add_open(CleanText(variant));
@@ -106,7 +119,7 @@ void FillLists(const LoopVerdict& loop, v1::LoopVerdict& out) {
     v1::RankVerdict* to = out.add_ranks();
     to->set_bound(WireEnum<v1::Bound>(rank.bound));
     to->set_outlier(CleanText(rank.outlier));
-    to->set_silence(WireEnum<v1::Silence>(rank.why));
+    SetSilence(rank.why, *to);
     *to->mutable_measurement() = wire::ToProto(rank.measurement);
   }
 }
@@ -169,7 +182,7 @@ absl::Status ReadLists(const v1::LoopVerdict& loop, LoopVerdict& out) {
     ASSIGN_OR_RETURN(const Bound bound,
                      ModelEnum(rank.bound(), Bound::kWithinL1, "verdict.ranks.bound"));
     ASSIGN_OR_RETURN(LoopMeasurement read, wire::FromProto(rank.measurement()));
-    ASSIGN_OR_RETURN(const Silence why, ReadSilence(rank.silence(), "verdict.ranks.silence"));
+    ASSIGN_OR_RETURN(const Silence why, ReadSilence(rank, "verdict.ranks.silence"));
     out.ranks.push_back({bound, rank.outlier(), why, std::move(read)});
   }
   return absl::OkStatus();
@@ -189,7 +202,7 @@ absl::Status ReadVerdict(const v1::LoopVerdict& loop, LoopVerdict& out) {
   out.loop_id = loop.loop_id();
   out.location_key = loop.location_key();
   out.sure = loop.sure();
-  ASSIGN_OR_RETURN(out.why, ReadSilence(loop.silence(), "verdict.silence"));
+  ASSIGN_OR_RETURN(out.why, ReadSilence(loop, "verdict.silence"));
   out.trips.rank = loop.trip_rank();
   out.agreement = loop.agreement();
   out.share = loop.share();
@@ -211,7 +224,7 @@ v1::LoopVerdict ToProto(const LoopVerdict& loop) {
   out.set_state(WireEnum<v1::MeasureState>(loop.state));
   out.set_bound(WireEnum<v1::Bound>(loop.bound));
   out.set_sure(loop.sure);
-  out.set_silence(WireEnum<v1::Silence>(loop.why));
+  SetSilence(loop.why, out);
   out.set_trip_rank(CleanText(loop.trips.rank));
   out.set_level(WireEnum<v1::DataLevel>(loop.level));
   out.set_agreement(CleanText(loop.agreement));

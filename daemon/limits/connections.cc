@@ -19,11 +19,10 @@ namespace {
 
 constexpr int kAtOnce = 64;
 
-// For connections: the rest is for root, the store and the metrics.
-size_t MostDescriptors() {
+size_t QuartersOfDescriptors(size_t quarters) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
-  return static_cast<size_t>(limit.rlim_cur / 4 * 3);
+  return static_cast<size_t>(limit.rlim_cur) / 4 * quarters;
 }
 
 }  // namespace
@@ -47,24 +46,26 @@ Connections::~Connections() {
   thread_.join();
 }
 
-absl::Status Connections::Add(int connection, uint32_t uid) {
+absl::Status Connections::Add(int connection, uint32_t uid, bool kept) {
   ASSIGN_OR_RETURN(Share own, limits_.Acquire(Limit::kConnectionsPerUser, uid));
-  return Watch(connection, {.uid = uid, .own = std::move(own)});
+  const size_t most = kept || uid == 0 ? SIZE_MAX : QuartersOfDescriptors(3);
+  return Watch(connection, {.uid = uid, .own = std::move(own)}, most);
 }
 
 absl::Status Connections::Add(int connection, const std::string& network) {
   ASSIGN_OR_RETURN(Share own, limits_.Acquire(Limit::kConnectionsPerAddress, network));
   ASSIGN_OR_RETURN(Share tcp, limits_.Acquire(Limit::kTcpConnections, network));
-  return Watch(connection, {.own = std::move(own), .tcp = std::move(tcp)});
+  return Watch(connection, {.own = std::move(own), .tcp = std::move(tcp)},
+               QuartersOfDescriptors(2));
 }
 
-absl::Status Connections::Watch(int connection, Connection added) {
+absl::Status Connections::Watch(int connection, Connection added, size_t most_descriptors) {
   added.fd = UniqueFd(::fcntl(connection, F_DUPFD_CLOEXEC, 0));
   if (!added.fd.valid()) return absl::UnavailableError(std::strerror(errno));
   const int key = added.fd.get();
   MutexLock lock(&mutex_);
   // gRPC has one descriptor of each, and we have one.
-  if (added.uid != 0U && 2 * connections_.size() >= MostDescriptors())
+  if (2 * connections_.size() >= most_descriptors)
     return absl::UnavailableError("few descriptors are left: raise LimitNOFILE of perfd");
   // Under the lock: the hang-up may come at once, also of a connection that is over already. EPOLLHUP is told always, and of both
   // directions: who only sends no more still has the connection.

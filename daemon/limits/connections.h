@@ -1,8 +1,8 @@
 // daemon/limits/connections.h - how many connections each user has to the Unix socket now, and each address over TCP.
 //
 // Shape    Add takes the place before gRPC has the descriptor; the place is given back when either side has ended it.
-// Limits   Limit::kConnectionsPerUser, kConnectionsPerAddress, kTcpConnections; a quarter of the process's descriptors is for root and
-//          for perfd itself.
+// Limits   Limit::kConnectionsPerUser, kConnectionsPerAddress, kTcpConnections; of the process's descriptors
+//          a half is not for TCP, and a quarter is for perfd itself, for root, perfd's own and the agents' user.
 // Errors   Add: kResourceExhausted, by the limit; kUnavailable for want of descriptors.
 // Threads  thread-safe. Own thread: perfd-hangup. It has a second descriptor of each connection, as gRPC does not tell of its end; an
 //          end by gRPC is a shutdown(2), which both see.
@@ -30,7 +30,8 @@ class Connections {
   explicit Connections(Limits& limits);
   ~Connections();
 
-  absl::Status Add(int connection, uint32_t uid);
+  // kept: the descriptors that are kept are also for whom this is, as for root.
+  absl::Status Add(int connection, uint32_t uid, bool kept = false);
   absl::Status Add(int connection, const std::string& network);  // over TCP
   size_t Of(uint32_t uid) const;
 
@@ -42,7 +43,7 @@ class Connections {
     Share tcp{};
   };
 
-  absl::Status Watch(int connection, Connection added);
+  absl::Status Watch(int connection, Connection added, size_t most_descriptors);
   void Forget(std::optional<uint32_t> uid) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Run();
 

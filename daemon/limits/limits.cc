@@ -63,14 +63,24 @@ absl::Status Limits::Refuse(Limit limit, const LimitHolder& who) {
   return refused;
 }
 
-absl::StatusOr<Share> Limits::AcquireAs(Limit limit, const LimitHolder& who, bool privileged) {
+std::optional<Share> Limits::Reserve(Limit limit, const LimitHolder& who, bool privileged) {
   const LimitHolder holder = HolderOf(limit, who);
-  MutexLock lock(&mutex_);
   const auto found = used_.find({limit, holder});
-  if (!HasRoom(limit, found == used_.end() ? 0 : found->second, privileged))
-    return Refuse(limit, who);
+  if (!HasRoom(limit, found == used_.end() ? 0 : found->second, privileged)) return std::nullopt;
   ++used_[{limit, holder}];
   return Share(this, limit, holder);
+}
+
+absl::StatusOr<Share> Limits::AcquireAs(Limit limit, const LimitHolder& who, bool privileged) {
+  MutexLock lock(&mutex_);
+  std::optional<Share> share = Reserve(limit, who, privileged);
+  if (!share.has_value()) return Refuse(limit, who);
+  return *std::move(share);
+}
+
+std::optional<Share> Limits::TryAcquire(Limit limit, uint32_t uid) {
+  MutexLock lock(&mutex_);
+  return Reserve(limit, uid, uid == 0);
 }
 
 absl::StatusOr<Share> Limits::Acquire(Limit limit, const Requester& who) {

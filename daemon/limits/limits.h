@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -59,6 +60,8 @@ class Limits {
   // By number or address, for whom nobody has looked up yet.
   absl::StatusOr<Share> Acquire(Limit limit, uint32_t uid);
   absl::StatusOr<Share> Acquire(Limit limit, const std::string& address);
+  // None: there is no room now. Nobody is refused yet.
+  std::optional<Share> TryAcquire(Limit limit, uint32_t uid);
   // Whether `used`, counted by the caller, leaves room for one more. Counts the refusal.
   absl::Status Check(Limit limit, int64_t used, const Requester& who);
 
@@ -71,6 +74,8 @@ class Limits {
  private:
   friend class Share;
   absl::StatusOr<Share> AcquireAs(Limit limit, const LimitHolder& who, bool privileged);
+  std::optional<Share> Reserve(Limit limit, const LimitHolder& who, bool privileged)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasRoom(Limit limit, int64_t used, bool privileged) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Refuse(Limit limit, const LimitHolder& who) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

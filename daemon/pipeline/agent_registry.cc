@@ -37,10 +37,11 @@ absl::Status AgentRegistry::MakeRoom(const AgentFacts& next) {
     });
     RETURN_IF_ERROR(limits_.Check(Limit::kNodeNamesPerUser, own, who));
   }
-  absl::Status room = limits_.Check(Limit::kNodeNames, static_cast<int64_t>(entries_.size()), who);
-  if (room.ok() || next.user_mode) return room;
-  const auto users = std::find_if(entries_.begin(), entries_.end(), is_users);
-  if (users == entries_.end()) return room;
+  const auto users =
+      next.user_mode ? entries_.end() : std::find_if(entries_.begin(), entries_.end(), is_users);
+  const auto used = static_cast<int64_t>(entries_.size());
+  if (users == entries_.end() || used < limits_.Value(Limit::kNodeNames))
+    return limits_.Check(Limit::kNodeNames, used, who);
   // Its name goes with its connection.
   users->second.link->Close(absl::ResourceExhaustedError(
       "this agent in user mode makes room for the agent of a node: try again later"));

@@ -5,6 +5,8 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -16,15 +18,23 @@
 namespace perfd::daemon {
 namespace {
 
-constexpr absl::Duration kNoDescriptors = absl::Milliseconds(100);
+constexpr absl::Duration kWait = absl::Milliseconds(100);
+
+// It has gone meanwhile, or its network has an error (accept(2), "Error handling"): the next one may be had at once.
+bool IsPeers(int error) {
+  constexpr std::array kErrors = {EAGAIN,       EINTR,       ECONNABORTED, ENETDOWN,
+                                  EPROTO,       ENOPROTOOPT, EHOSTDOWN,    ENONET,
+                                  EHOSTUNREACH, EOPNOTSUPP,  ENETUNREACH};
+  return std::find(kErrors.begin(), kErrors.end(), error) != kErrors.end();
+}
 
 // Invalid: there is none any more, or it cannot be had now.
 UniqueFd AcceptOne(int listener) {
   UniqueFd connection(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (connection.valid() || (errno != EMFILE && errno != ENFILE && errno != ENOMEM))
-    return connection;
-  LogError("accept: {}; raise LimitNOFILE of perfd", std::strerror(errno));
-  absl::SleepFor(kNoDescriptors);
+  if (connection.valid() || IsPeers(errno)) return connection;
+  const bool descriptors = errno == EMFILE || errno == ENFILE;
+  LogError("accept: {}{}", std::strerror(errno), descriptors ? "; raise LimitNOFILE of perfd" : "");
+  absl::SleepFor(kWait);
   return connection;
 }
 

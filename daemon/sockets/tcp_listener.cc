@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -21,6 +22,7 @@ namespace {
 
 constexpr int kBacklog = 1024;
 constexpr uint32_t kMaxPort = 65535;
+constexpr int kMostTries = 8;  // for a port that is free at all addresses
 
 struct FreeAddresses {
   void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
@@ -86,6 +88,28 @@ UniqueFd ListenAt(const addrinfo& at) {
   return socket;
 }
 
+// At all addresses that this host has, with the port of the first. An error number: half of a name would be somebody else's, or there
+// is none.
+int ListenAtAll(addrinfo& list, bool any_port, std::vector<UniqueFd>* sockets, in_port_t* port) {
+  std::set<std::string> seen;  // a name may have one address twice
+  int error = EADDRNOTAVAIL;
+  for (addrinfo* at = &list; at != nullptr; at = at->ai_next) {
+    if (any_port) PortIn(at->ai_addr) = *port;
+    const auto* raw = static_cast<const char*>(static_cast<const void*>(at->ai_addr));
+    if (!seen.emplace(raw, at->ai_addrlen).second) continue;
+    UniqueFd socket = ListenAt(*at);
+    SocketAddress own;
+    if (socket.valid() && own.Read(::getsockname, socket.get())) {
+      *port = PortIn(own.generic());
+      sockets->push_back(std::move(socket));
+      continue;
+    }
+    error = errno;
+    if (error == EADDRINUSE) return error;
+  }
+  return sockets->empty() ? error : 0;
+}
+
 std::string InWords(int family, const void* address) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   return ::inet_ntop(family, address, text.data(), text.size()) == nullptr ? "" : text.data();
@@ -95,26 +119,19 @@ std::string InWords(int family, const void* address) {
 
 absl::StatusOr<TcpListener> ListenTcp(const std::string& address, const TcpPurpose& purpose) {
   ASSIGN_OR_RETURN(const Addresses found, LookUp(address, purpose));
+  const bool any_port = PortIn(found->ai_addr) == 0;
+  const std::string host = address.substr(0, address.rfind(':'));
   TcpListener listener;
-  in_port_t port = 0;  // of the first, in network order: the others get the same
   int error = 0;
-  // This host need not have all kinds of addresses that a name has.
-  for (addrinfo* at = found.get(); at != nullptr; at = at->ai_next) {
-    if (port != 0) PortIn(at->ai_addr) = port;
-    UniqueFd socket = ListenAt(*at);
-    SocketAddress own;
-    if (!socket.valid() || !own.Read(::getsockname, socket.get())) {
-      error = errno;
-      // Half of a name would be somebody else's.
-      if (error == EADDRINUSE) return NotListening(address, purpose, std::strerror(error));
-      continue;
-    }
-    port = PortIn(own.generic());
-    listener.sockets.push_back(std::move(socket));
+  for (int tries = any_port ? kMostTries : 1; tries > 0; --tries) {
+    in_port_t port = 0;
+    error = ListenAtAll(*found, any_port, &listener.sockets, &port);
+    listener.address = absl::StrCat(host, ":", ntohs(port));
+    if (error == 0) return listener;
+    listener.sockets.clear();
+    if (error != EADDRINUSE) break;
   }
-  if (listener.sockets.empty()) return NotListening(address, purpose, std::strerror(error));
-  listener.address = absl::StrCat(address.substr(0, address.rfind(':')), ":", ntohs(port));
-  return listener;
+  return NotListening(address, purpose, std::strerror(error));
 }
 
 std::string NetworkOfPeer(int connection) {

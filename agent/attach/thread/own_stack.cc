@@ -30,11 +30,12 @@ bool IsOwn(const MapEntry& map, const StackPlace& place) {
 }
 
 absl::StatusOr<uint64_t> StartOfOwn(const std::vector<MapEntry>& maps, const StackPlace& place) {
-  const auto map = std::find_if(maps.begin(), maps.end(), [&](const MapEntry& entry) {
-    return Holds(entry, place.stack_pointer);
+  const auto map = std::partition_point(maps.begin(), maps.end(), [&](const MapEntry& entry) {
+    return entry.end < place.stack_pointer;
   });
-  if (map == maps.end() || !MayBeStack(*map) || !IsOwn(*map, place))
-    return absl::UnavailableError(
+  if (map == maps.end() || !Holds(*map, place.stack_pointer) || !MayBeStack(*map) ||
+      !IsOwn(*map, place))
+    return absl::FailedPreconditionError(
         absl::StrCat("the stack pointer of thread ", place.tid,
                      " is in memory that need not be its own stack (a coroutine's, a signal "
                      "handler's, or data)"));
@@ -51,7 +52,8 @@ absl::Status NoRoom(const StackPlace& place) {
 absl::Status CheckOwnStack(const std::vector<MapEntry>& maps, const StackPlace& place,
                            uint64_t low) {
   ASSIGN_OR_RETURN(const uint64_t start, StartOfOwn(maps, place));
-  const bool room = low <= place.stack_pointer && low >= start && low - start >= kHandlerRoomBytes;
+  const uint64_t handler = place.main ? 0 : kHandlerRoomBytes;
+  const bool room = low <= place.stack_pointer && low >= start && low - start >= handler;
   return room ? absl::OkStatus() : NoRoom(place);
 }
 

@@ -2,7 +2,8 @@
 //
 // Shape    pure. Of the main thread it is the kernel's [stack]; of others the mapping with their thread control block, which C libraries
 //          put at the top of the stack that a thread begins on.
-// Errors   kUnavailable: a coroutine's stack, a handler's, data that is walked by the stack pointer; or too little room is left.
+// Errors   kFailedPrecondition: a coroutine's stack, a handler's, data that is walked by the stack pointer. kUnavailable: little room is
+//          left, now.
 // Source   glibc nptl/allocatestack.c, musl src/thread/pthread_create.c; proc(5) on [stack].
 #ifndef AGENT_ATTACH_THREAD_OWN_STACK_H_
 #define AGENT_ATTACH_THREAD_OWN_STACK_H_
@@ -22,7 +23,8 @@ struct StackPlace {
   uint64_t control_block = 0;  // base of FS
 };
 
-// [low, stack pointer) is to be written to from outside. Below it there is room for a handler, too.
+// `maps` sorted, as the kernel lists them. [low, stack pointer) is to be written to from outside, for whom no [stack] grows; below it
+// there is room for a handler, too.
 absl::Status CheckOwnStack(const std::vector<MapEntry>& maps, const StackPlace& place,
                            uint64_t low);
 

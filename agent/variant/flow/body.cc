@@ -90,86 +90,97 @@ absl::Status DecodeRange(const LoopBytes& bytes, const CodeRange& range, LoopCod
 struct WideInstruction {
   uint8_t opcode = 0;
   int reg = 0;
-  int rm = 0;  // of mod 3; else what an address begins with, kInstructionPointer included
+  int rm = 0;  // of memory: its base; kNoRegister where its address has an index or no base
   bool memory = false;
 };
 
 std::optional<WideInstruction> WideAt(std::span<const uint8_t> code) {
   if (code.size() < 4 || (code[0] & 0xF8) != 0x48) return std::nullopt;
-  const auto extended = [&](uint8_t low, int bit) { return (low & 7) | (code[0] >> bit & 1) << 3; };
-  const uint8_t modrm = code[2];
-  const bool sib = modrm >> 6 != 3 && (modrm & 7) == 4;
+  const auto extended = [&](int low, int bit) { return (low & 7) | (code[0] >> bit & 1) << 3; };
+  const int mod = code[2] >> 6;
+  const bool sib = mod != 3 && (code[2] & 7) == 4;
   WideInstruction wide{.opcode = code[1],
-                       .reg = extended(static_cast<uint8_t>(modrm >> 3), 2),
-                       .rm = extended(sib ? code[3] : modrm, 0),
-                       .memory = modrm >> 6 != 3};
-  if (wide.memory && modrm >> 6 == 0 && (modrm & 7) == 5) wide.rm = kInstructionPointer;
+                       .reg = extended(code[2] >> 3, 2),
+                       .rm = extended(sib ? code[3] : code[2], 0),
+                       .memory = mod != 3};
+  const bool no_base = mod == 0 && ((sib ? code[3] : code[2]) & 7) == 5;  // or RIP
+  const bool index = sib && extended(code[3] >> 3, 1) != kStackPointer;
+  if (wide.memory && (no_base || index)) wide.rm = kNoRegister;
   return wide;
 }
 
-constexpr uint8_t kStoreRegister = 0x89, kLoadRegister = 0x8B, kLoadAddress = 0x8D,
-                  kExchange = 0x87;
+constexpr uint8_t kStoreRegister = 0x89, kLoadRegister = 0x8B, kLoadAddress = 0x8D;
+constexpr uint8_t kExchange = 0x87, kExchangeRax = 0x94;
 constexpr int kFramePointer = 5;
 
-// What RSP would be made of if an instruction began here.
+// What RSP would be made of if an instruction began here: a register that it is copied from, or that its address is counted from.
 std::optional<int> MakesStackPointer(std::span<const uint8_t> code) {
+  if (code.size() > 1 && code[0] == 0x48 && code[1] == kExchangeRax) return 0;
   const auto wide = WideAt(code);
   if (!wide) return std::nullopt;
-  int source = kStackPointer;
-  if (wide->opcode == kStoreRegister && !wide->memory && wide->rm == kStackPointer)
-    source = wide->reg;
-  if ((wide->opcode == kLoadRegister || wide->opcode == kLoadAddress) && wide->reg == kStackPointer)
-    source = wide->rm;
-  if (wide->opcode == kExchange && !wide->memory &&
-      (wide->reg == kStackPointer || wide->rm == kStackPointer))
-    source = wide->reg == kStackPointer ? wide->rm : wide->reg;
-  if (source == kStackPointer || source == kFramePointer) return std::nullopt;
-  return source;
+  const bool to_rm = wide->opcode == kStoreRegister || wide->opcode == kExchange;
+  const bool to_reg =
+      wide->opcode == kLoadRegister || wide->opcode == kLoadAddress || wide->opcode == kExchange;
+  if (to_rm && !wide->memory && wide->rm == kStackPointer) return wide->reg;
+  if (to_reg && wide->reg == kStackPointer) return wide->rm;
+  return std::nullopt;
 }
 
-// A copy of RSP, or an address beside it.
-bool SavesStackPointer(std::span<const uint8_t> code, int in) {
+// Which register is a copy of RSP, or an address beside it, behind an instruction that begins here.
+std::optional<int> SavesStackPointer(std::span<const uint8_t> code) {
   const auto wide = WideAt(code);
-  if (!wide) return false;
-  if (wide->opcode == kStoreRegister)
-    return !wide->memory && wide->reg == kStackPointer && wide->rm == in;
+  if (!wide) return std::nullopt;
+  if (wide->opcode == kStoreRegister && !wide->memory && wide->reg == kStackPointer)
+    return wide->rm;
   const bool copies = (wide->opcode == kLoadRegister && !wide->memory) ||
                       (wide->opcode == kLoadAddress && wide->memory);
-  return copies && wide->reg == in && wide->rm == kStackPointer;
+  return copies && wide->rm == kStackPointer ? std::optional(wide->reg) : std::nullopt;
 }
 
-bool IsSaved(const LoopBytes& bytes, int in) {
-  return std::any_of(bytes.function.begin(), bytes.function.end(), [in](const CodeText& text) {
+// The registers that hold the stack: RSP, RBP, and what is saved of RSP somewhere in the function.
+RegisterSet RegistersOfStack(const LoopBytes& bytes) {
+  RegisterSet registers = Bit(kStackPointer) | Bit(kFramePointer);
+  for (const CodeText& text : bytes.function) {
     const std::span<const uint8_t> code(text.bytes);
-    for (size_t at = 0; at < code.size(); ++at)
-      if (SavesStackPointer(code.subspan(at), in)) return true;
-    return false;
-  });
+    for (size_t at = 0; at < code.size(); ++at) {
+      if (const auto saved = SavesStackPointer(code.subspan(at)); saved) registers |= Bit(*saved);
+    }
+  }
+  return registers;
 }
 
-bool BeginsAt(const CodeText& text, uint64_t address) {
+// The first of these addresses, which are sorted, that an instruction begins at.
+std::optional<uint64_t> FirstInstruction(const CodeText& text,
+                                         std::span<const uint64_t> addresses) {
   uint64_t at = text.address;
-  while (at < address) {
-    const auto step = DecodeFlow(std::span(text.bytes).subspan(at - text.address), at);
-    at += step ? step->length : 1;
+  for (const uint64_t address : addresses) {
+    while (at < address) {
+      const auto step = DecodeFlow(std::span(text.bytes).subspan(at - text.address), at);
+      at += step ? step->length : 1;
+    }
+    if (at == address) return address;
   }
-  return at == address;
+  return std::nullopt;
 }
 
 }  // namespace
 
 absl::Status CheckStackPointer(const LoopBytes& bytes) {
+  const RegisterSet stack = RegistersOfStack(bytes);
   for (const CodeText& text : bytes.function) {
     const std::span<const uint8_t> code(text.bytes);
+    std::vector<uint64_t> others;
     for (size_t at = 0; at < code.size(); ++at) {
       const auto source = MakesStackPointer(code.subspan(at));
-      if (!source || !BeginsAt(text, text.address + at)) continue;
-      const auto instruction =
-          DecodeLoopInstruction(code.subspan(at), text.address + at, bytes.bias);
-      const bool loads = instruction && (instruction->traits & kLoads) != 0;
-      if (!instruction || (!loads && IsSaved(bytes, *source))) continue;
-      return Refuse(*instruction, "its function uses the stack pointer for something else");
+      if (source && (*source == kNoRegister || (stack & Bit(*source)) == 0))
+        others.push_back(text.address + at);
     }
+    const std::optional<uint64_t> at = FirstInstruction(text, others);
+    if (!at) continue;
+    const auto instruction =
+        DecodeLoopInstruction(code.subspan(*at - text.address), *at, bytes.bias);
+    if (instruction)
+      return Refuse(*instruction, "its function uses the stack pointer for something else");
   }
   return absl::OkStatus();
 }

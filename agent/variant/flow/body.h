@@ -18,8 +18,9 @@ std::span<const uint8_t> BytesAt(const LoopBytes& bytes, uint64_t address);
 
 absl::Status ReadBody(const LoopBytes& bytes, LoopCode* loop);
 
-// Whether the loop's function keeps its stack in RSP: kFailedPrecondition where it puts something else there, and does not say that it
-// was RSP before. Our code writes below it. Source: Intel SDM vol. 2, 2.1.5 and MOV, LEA, XCHG.
+// Whether the loop's function keeps its stack in RSP: kFailedPrecondition where it puts something else there than RBP, a register that it
+// saves RSP in, or what it loads from beside these. POP of RSP is not looked for. Our code writes below it.
+// Source: Intel SDM vol. 2, 2.1.5 and MOV, LEA, XCHG.
 absl::Status CheckStackPointer(const LoopBytes& bytes);
 
 }  // namespace perfd::agent

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sys/socket.h>
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -62,13 +63,12 @@ std::shared_ptr<Door> GrpcHost::EvictOldest(bool unknown) {
 absl::Status GrpcHost::MakeRoom(uint32_t uid, bool known, Share* place,
                                 std::shared_ptr<Door>* evicted) {
   if (!known) {
-    auto taken = shared_.limits.Acquire(Limit::kUnknownUsers, uid);
-    if (!taken.ok()) *evicted = EvictOldest(/*unknown=*/true);
-    if (*evicted != nullptr) {
-      (*evicted)->unknown() = {};
-      taken = shared_.limits.Acquire(Limit::kUnknownUsers, uid);
+    std::optional<Share> taken = shared_.limits.TryAcquire(Limit::kUnknownUsers, uid);
+    if (!taken.has_value()) *evicted = EvictOldest(/*unknown=*/true);
+    if (*evicted != nullptr) (*evicted)->unknown() = {};
+    if (!taken.has_value()) {
+      ASSIGN_OR_RETURN(taken, shared_.limits.Acquire(Limit::kUnknownUsers, uid));
     }
-    RETURN_IF_ERROR(taken.status());
     *place = *std::move(taken);
   }
   if (*evicted != nullptr || doors_.size() < kMaxUids) return absl::OkStatus();
@@ -157,7 +157,9 @@ bool GrpcHost::Stopping() {
 }
 
 void GrpcHost::Adopt(UniqueFd connection, uint32_t uid) {
-  if (const absl::Status taken = connections_.Add(connection.get(), uid); !taken.ok()) {
+  if (const absl::Status taken =
+          connections_.Add(connection.get(), uid, identities_.FromUidAlone(uid).full_agent);
+      !taken.ok()) {
     MutexLock lock(&mutex_);
     return LogClosed(absl::StrCat("uid ", uid), taken);
   }
@@ -206,9 +208,14 @@ absl::StatusOr<std::string> GrpcHost::ListenTls(const TlsOptions& options) {
 
 void GrpcHost::AdoptTcp(UniqueFd connection, const std::string& network) {
   const absl::Status taken = connections_.Add(connection.get(), network);
-  MutexLock lock(&mutex_);
-  if (!taken.ok()) return LogClosed(network, taken);
-  if (tls_door_ != nullptr) tls_door_->Enter(std::move(connection));
+  std::shared_ptr<Door> door;
+  {
+    MutexLock lock(&mutex_);
+    if (!taken.ok()) return LogClosed(network, taken);
+    door = tls_door_;
+  }
+  // Not under the lock: what gRPC does then is its business. The door is there as long as connections come (Shutdown).
+  if (door != nullptr) door->Enter(std::move(connection));
 }
 
 absl::Status GrpcHost::RenewTls(const TlsOptions& options) {
@@ -253,7 +260,12 @@ void GrpcHost::Watchdog() {
 }
 
 void GrpcHost::Shutdown(absl::Duration within) {
-  std::unique_ptr<TcpDoor> tcp;  // ended without the lock, which its thread takes
+  std::unique_ptr<TcpDoor> tcp;  // ended first, and without the lock, which its thread takes
+  {
+    MutexLock lock(&mutex_);
+    tcp = std::move(tcp_door_);
+  }
+  if (tcp != nullptr) tcp->Stop();
   std::vector<std::shared_ptr<Door>> doors;
   {
     MutexLock lock(&mutex_);
@@ -262,9 +274,7 @@ void GrpcHost::Shutdown(absl::Duration within) {
     doors_.clear();
     if (tls_door_ != nullptr) doors.push_back(std::move(tls_door_));
     tls_door_ = nullptr;
-    tcp = std::move(tcp_door_);
   }
-  if (tcp != nullptr) tcp->Stop();
   if (watchdog_.joinable()) watchdog_.join();
   const absl::Time deadline = absl::Now() + within;
   const absl::Status reason = absl::UnavailableError("perfd is stopping");

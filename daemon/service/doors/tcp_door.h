@@ -1,6 +1,7 @@
 // daemon/service/doors/tcp_door.h - the TCP port: accepts, says from where, hands the connection on. Who it is, TLS proves later.
 //
-// Shape    Open binds and listens; Serve starts the accepting thread; Stop, or the destructor, ends it.
+// Shape    Open binds and listens; Serve starts the accepting thread; Stop, or the destructor, ends it and the port: whoever comes later
+//          is told at once that nobody listens.
 // Errors   Open: daemon/sockets/tcp_listener.h.
 // Threads  own thread: daemon/sockets/acceptor.h.
 #ifndef DAEMON_SERVICE_DOORS_TCP_DOOR_H_
@@ -26,7 +27,10 @@ class TcpDoor {
   static absl::StatusOr<std::unique_ptr<TcpDoor>> Open(const std::string& address);
 
   absl::Status Serve(OnConnection on_connection);
-  void Stop() { acceptor_.Stop(); }
+  void Stop() {
+    acceptor_.Stop();
+    listener_.sockets.clear();
+  }
   const std::string& address() const { return listener_.address; }
 
  private:

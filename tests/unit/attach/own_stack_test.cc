@@ -50,7 +50,7 @@ TEST(OwnStackTest, OfOtherThreadsItIsWhereTheirControlBlockIs) {
   StackPlace coroutine = Thread(0x13f000);
   coroutine.control_block = kEnd + 0x1000;
   const absl::Status refused = CheckOwnStack({Memory()}, coroutine, 0x130000);
-  EXPECT_TRUE(absl::IsUnavailable(refused));
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused));
   EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("need not be its own stack"));
   EXPECT_FALSE(CheckOwnStack({Memory("[stack]")}, Thread(0x13f000), 0x130000).ok())
       << "another thread's";
@@ -58,6 +58,29 @@ TEST(OwnStackTest, OfOtherThreadsItIsWhereTheirControlBlockIs) {
   StackPlace above = Thread(0x13f000);
   above.control_block = 0x120000;
   EXPECT_FALSE(CheckOwnStack({Memory()}, above, 0x130000).ok());
+}
+
+TEST(OwnStackTest, TheKernelGrowsOneForItsThreadOnly) {
+  EXPECT_TRUE(CheckOwnStackHolds({Memory("[stack]")}, Main(0x100100), 6144).ok());
+  EXPECT_TRUE(CheckOwnStack({Memory("[stack]")}, Main(0x101000), 0x100000).ok());
+  EXPECT_FALSE(CheckOwnStack({Memory("[stack]")}, Main(0x101000), 0xfffff).ok());
+  EXPECT_TRUE(CheckOwnStackHolds({Memory()}, Thread(0x101800), 6144).ok());
+  EXPECT_TRUE(absl::IsUnavailable(CheckOwnStackHolds({Memory()}, Thread(0x101800), 6145)));
+  StackPlace coroutine = Thread(0x13f000);
+  coroutine.control_block = kEnd + 0x1000;
+  EXPECT_TRUE(absl::IsFailedPrecondition(CheckOwnStackHolds({Memory()}, coroutine, 0)));
+}
+
+TEST(OwnStackTest, OfManyMappingsTheRightOne) {
+  std::vector<MapEntry> maps;
+  for (uint64_t i = 0; i < 9; ++i) {
+    maps.push_back(Memory(i == 4 ? "[stack]" : ""));
+    maps.back().start = 0x100000 + i * 0x10000;
+    maps.back().end = maps.back().start + 0x10000;
+  }
+  EXPECT_TRUE(CheckOwnStack(maps, Main(0x150000), 0x148000).ok()) << "the end is its own";
+  EXPECT_FALSE(CheckOwnStack(maps, Main(0x140000), 0x138000).ok());
+  EXPECT_FALSE(CheckOwnStack(maps, Main(0x150001), 0x148000).ok());
 }
 
 TEST(OwnStackTest, OnlyMemoryThatCanBeAStack) {

@@ -31,6 +31,24 @@ TEST(TraceSummaryTest, ReadsAndWritesApartCanBeRepeated) {
   EXPECT_EQ(summary.written_bytes, 800u);
 }
 
+TEST(TraceSummaryTest, SteppingIsWhatGoesOnInEveryThread) {
+  const std::vector<Reference> references = {Access(true)};
+  const auto steps = [&](std::vector<ThreadTrace> threads) {
+    return SummarizeTrace(references, threads, {0x400000, 0}).stepping ==
+           std::vector<uint64_t>{0x1000};
+  };
+  const TraceRecord up{1000, 1792, 1000, 100, 139'600};
+  const TraceRecord down{1000, 1792, 1792, 100, 139'600};
+  EXPECT_TRUE(steps({Whole({up})}));
+  EXPECT_TRUE(steps({Whole({up}), Whole({down})}));
+  EXPECT_TRUE(steps({Whole({up}), Whole({kNever})})) << "who never came there";
+  const TraceRecord stays{1000, 1000, 1000, 100, 100'000};
+  const TraceRecord jumps{1000, 1792, 1000, 100, 139'592};
+  for (const TraceRecord& other : {stays, jumps})
+    EXPECT_FALSE(steps({Whole({up}), Whole({other})}));
+  EXPECT_FALSE(steps({Whole({kNever})}));
+}
+
 TEST(TraceSummaryTest, OneByteInCommonIsInPlace) {
   const std::vector<Reference> references = {Access(false), Access(true)};
   const auto overlap = [&](uint64_t written) {

@@ -26,6 +26,14 @@ constexpr char kSumInMemory[] = "f20f1007f20f5804c6f20f110748ffc04c39c072eb";
 // As kIndirect, but what is loaded from there is not what is stored: addsd (%rdi,%rcx,8), %xmm1.
 constexpr char kNoWayBack[] = "48630c86f20f1004c2f20f580ccff20f1104cf48ffc04c39c072e5";
 
+// kIndirect with -8(%rdi,%rcx,8), as Fortran counts.
+constexpr char kFromOne[] = "48630c86f20f1004c2f20f5844cff8f20f1144cff848ffc04c39c072e3";
+// movsd (%rdx,%rax,8), %xmm0; movsd %xmm0, -16(%rsp); mulsd %xmm0, %xmm0; addsd -16(%rsp), %xmm0; movsd %xmm0, -16(%rsp); inc; ...
+constexpr char kRefilled[] =
+    "f20f1004c2f20f114424f0f20f59c0f20f584424f0f20f114424f048ffc04c39c072dd";
+// kInPlace behind mov 0x20(%rsp), %rdi
+constexpr char kReloaded[] = "488b7c2420f20f1004c2f20f5804c7f20f1104c748ffc04c39c072e4";
+
 LoopCode Decoded(const char* hex) {
   const std::string code = absl::HexStringToBytes(hex);
   LoopBytes bytes;
@@ -51,6 +59,10 @@ TEST(MemoryChain, FromTheLoadByArithmeticToTheStore) {
   EXPECT_THAT(Cut(kIndirect, {}), IsEmpty());
 }
 
+TEST(MemoryChain, DisplacementsBelowZeroWrapAround) {
+  EXPECT_THAT(Cut(kFromOne, {2}), ElementsAre(AccessPair{0x100f, 0x1009}));
+}
+
 TEST(MemoryChain, OneInstructionMayBeAllOfIt) {
   EXPECT_THAT(Cut(kHistogram, {1}), ElementsAre(AccessPair{0x1004, 0x1004}));
   EXPECT_THAT(Cut(kHistogram, {0}), IsEmpty());
@@ -63,6 +75,8 @@ TEST(MemoryChain, AnAddressThatStaysIsTheShortestOne) {
 TEST(MemoryChain, WhereEachPassGoesOnOrNothingComesBackThereIsNone) {
   EXPECT_THAT(Cut(kInPlace, {0, 1, 2}), IsEmpty());
   EXPECT_THAT(Cut(kNoWayBack, {0, 1, 2, 3}), IsEmpty());
+  EXPECT_THAT(Cut(kRefilled, {0, 1, 2, 3, 4}), IsEmpty()) << "what is loaded is of the same pass";
+  EXPECT_THAT(Cut(kReloaded, {1, 2, 3}), IsEmpty()) << "an address that is read anew is the same";
 }
 
 }  // namespace

@@ -36,8 +36,11 @@ TEST(StackPointerTest, DataWalkedByItIsRefused) {
   EXPECT_FALSE(Decoded("4887fc", "4887fc").ok()) << "xchg %rdi, %rsp";
   EXPECT_FALSE(Decoded("488d6708", "").ok()) << "lea 0x8(%rdi), %rsp";
   EXPECT_FALSE(Decoded("488ba7a0000000", "").ok()) << "mov 0xa0(%rdi), %rsp, as swapcontext has it";
-  EXPECT_FALSE(Decoded("488b2500000000", "").ok()) << "mov 0x0, %rsp";
-  EXPECT_FALSE(Decoded("488b2578563412", "").ok());
+  EXPECT_FALSE(Decoded("488b2578563412", "").ok()) << "mov 0x12345678(%rip), %rsp";
+  EXPECT_FALSE(Decoded("488b242540404000", "").ok()) << "mov 0x404040, %rsp";
+  EXPECT_FALSE(Decoded("488b64fd08", "").ok()) << "mov 0x8(%rbp,%rdi,8), %rsp";
+  EXPECT_FALSE(Decoded("488d24f9", "").ok()) << "lea (%rcx,%rdi,8), %rsp";
+  EXPECT_FALSE(Decoded("4894", "4894").ok()) << "xchg %rax, %rsp";
 }
 
 TEST(StackPointerTest, WhatCompilersDoWithItIsNot) {
@@ -47,8 +50,21 @@ TEST(StackPointerTest, WhatCompilersDoWithItIsNot) {
   EXPECT_TRUE(Decoded("554889e5", "4889ec5d").ok()) << "mov %rbp, %rsp";
   EXPECT_TRUE(Decoded("554889e5", "488b65c8").ok()) << "mov -0x38(%rbp), %rsp";
   EXPECT_TRUE(Decoded("4c8d5424084883e4e0", "498d62f8").ok()) << "lea 0x8(%rsp), %r10";
+  EXPECT_TRUE(Decoded("4889e348896378", "488b6378").ok())
+      << "mov %rsp, %rbx; mov %rsp, 0x78(%rbx); mov 0x78(%rbx), %rsp: clang, with its base pointer";
+  EXPECT_TRUE(Decoded("488b642410", "").ok()) << "mov 0x10(%rsp), %rsp";
   EXPECT_TRUE(Decoded("4881ec00100000", "4881c400100000").ok()) << "sub, add";
   EXPECT_TRUE(Decoded("48b84889fc9090909090", "").ok()) << "in another instruction";
+}
+
+// Bytes of a stranger's: each is looked at a bounded number of times.
+TEST(StackPointerTest, LongFunctionsTakeNoTimeThatGrowsFasterThanThey) {
+  std::string saved = "4889e0";  // mov %rsp, %rax
+  for (int i = 0; i < 200'000; ++i) saved += "4889c4";
+  EXPECT_TRUE(Decoded(saved, "").ok());
+  std::string hidden;
+  for (int i = 0; i < 60'000; ++i) hidden += "48b84889fc9090909090";
+  EXPECT_TRUE(Decoded(hidden, "").ok());
 }
 
 }  // namespace

@@ -144,6 +144,7 @@ void ServiceFixture::StartDaemon() {
   PipelineOptions pipeline_options;
   pipeline_options.ingest = ingest_limits_;
   pipeline_options.limits = shared_limits_;
+  pipeline_options.report_url = [](const std::string& id) { return "http://pages/" + id; };
   pipeline_options.extra_checks = [this] { return door_->Checks(); };
   pipeline_ = std::make_unique<Pipeline>(*store_, clock_, std::move(pipeline_options));
   EXPECT_TRUE(pipeline_->Restore().ok());
