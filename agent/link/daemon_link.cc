@@ -174,8 +174,8 @@ void DaemonLink::RecordEnd(const absl::Status& why) {
                                    .stored = stored_sequence_});
   }
   if (!refused.has_value()) return;
-  LogError("perfd ended the stream {} times for window {} ({}): it is given up",
-           RefusedWindows::kTries, *refused, Text(why));
+  LogError("perfd has ended the stream again and again for window {} ({}): it is given up",
+           *refused, Text(why));
   spool_.GiveUp(*refused);
 }
 

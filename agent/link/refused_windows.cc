@@ -14,7 +14,7 @@ std::optional<uint64_t> RefusedWindows::Ended(const absl::Status& why, const Str
   if (suspect_ != end.oldest) tries_ = 0;
   suspect_ = end.oldest;
   if (alone) ++tries_;
-  if (tries_ < kTries) return std::nullopt;
+  if (tries_ < (absl::IsResourceExhausted(why) ? kTriesForSize : kTries)) return std::nullopt;
   tries_ = 0;
   return end.oldest;
 }

@@ -2,7 +2,8 @@
 //
 // Shape    a stream that ends with kInvalidArgument or kResourceExhausted was ended for one of our messages (any other
 //          code: come again). From then on the windows it had been sent go one at a time, so that the next such end
-//          points at one of them; after kTries in a row for the same window that window is given up.
+//          points at one of them; after kTries in a row for the same window that window is given up. kResourceExhausted also says that
+//          perfd has no memory for requests just now (docs/limits.md), so it takes kTriesForSize.
 // Errors   none: a wrong guess costs one window, which stays on disk.
 // Threads  thread-compatible.
 // Source   daemon/service/agent_stream.h, Errors.
@@ -26,6 +27,7 @@ struct StreamEnd {
 class RefusedWindows {
  public:
   static constexpr int kTries = 3;
+  static constexpr int kTriesForSize = 100;
 
   // How many windows may be under way when the highest sent so far is `sent`.
   uint64_t Ahead(uint64_t sent, uint64_t usual) const { return sent <= careful_ ? 1 : usual; }

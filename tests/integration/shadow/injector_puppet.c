@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 void triad(double* a, const double* b, const double* c, long n);
@@ -187,6 +188,26 @@ static void* run(void* p) {
   }
 }
 
+static ucontext_t home, away;
+
+static void coroutine(void) { run(0); }
+
+// Its stack has data of the program below it and above, as a pool of coroutines has.
+static void run_on_coroutine(void) {
+  enum { POOL = 1 << 20, FIRST = POOL / 2, OWN = 8192 };
+  unsigned char* pool = malloc(POOL);
+  memset(pool, 7, POOL);
+  getcontext(&away);
+  away.uc_stack.ss_sp = pool + FIRST;
+  away.uc_stack.ss_size = OWN;
+  away.uc_link = &home;
+  makecontext(&away, coroutine, 0);
+  swapcontext(&home, &away);
+  for (int i = 0; i < POOL; ++i) {
+    if (pool[i] != 7 && (i < FIRST || i >= FIRST + OWN)) _exit(8);
+  }
+}
+
 int main(int argc, char** argv) {
   if (argc < 4) return 2;
   threads = atoi(argv[1]);
@@ -244,7 +265,10 @@ int main(int argc, char** argv) {
     pthread_attr_setstack(&attributes, mmap(0, STACK, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0), STACK);
   }
   for (long t = 1; t < threads; ++t) pthread_create(&other[t], &attributes, run, (void*)t);
-  run(0);
+  if (!strcmp(mode, "coroutine"))
+    run_on_coroutine();
+  else
+    run(0);
   for (int t = 1; t < threads; ++t) pthread_join(other[t], 0);
   if (polls) {
     __atomic_store_n(&poll_stop, 1, __ATOMIC_SEQ_CST);

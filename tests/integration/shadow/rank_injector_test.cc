@@ -191,6 +191,21 @@ TEST_F(RankInjectorTest, AThreadWhoseOwnDataAreSharedIsRefused) {
   EXPECT_EQ(end.checksum, ChecksumOf(2, 2000, end.passes));
 }
 
+// Below the stack of a coroutine are the program's data.
+TEST_F(RankInjectorTest, LoopsOnStacksThatTheProgramMadeAreLeftAlone) {
+  PuppetRank puppet({"2", "2000", "0", "coroutine"});
+  auto injector = RankInjector::Open(puppet.rank(), options_);
+  ASSERT_TRUE(injector.ok()) << injector.status();
+  for (int i = 0; i < 5; ++i) {
+    const absl::Status status = (*injector)->Install({puppet.MakeLoop({})}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("need not be its own stack"));
+  }
+  ASSERT_TRUE((*injector)->Uninstall().ok());
+  PuppetEnd end = puppet.Stop();
+  EXPECT_EQ(end.checksum, ChecksumOf(2, 2000, end.passes)) << "or it has ended with 8";
+}
+
 TEST_F(RankInjectorTest, DirectInputOutputIsRefused) {
   const std::string file = absl::StrCat(PERFD_SCRATCH, "/direct-", getpid());
   PuppetRank puppet({"1", "2000", "0", "direct", file});

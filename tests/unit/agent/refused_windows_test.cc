@@ -30,6 +30,13 @@ TEST(RefusedWindows, AnotherWindowBeginsAnew) {
   EXPECT_EQ(refused.Ended(kBadMessage, {.oldest = 8, .sent = 8}), 8u);
 }
 
+TEST(RefusedWindows, APerfdThatHasNoMemoryJustNowCostsNoWindow) {
+  RefusedWindows refused;
+  for (int i = 1; i < RefusedWindows::kTriesForSize; ++i)
+    ASSERT_FALSE(refused.Ended(kTooLarge, {.oldest = 7, .sent = 7}).has_value()) << i;
+  EXPECT_EQ(refused.Ended(kTooLarge, {.oldest = 7, .sent = 7}), 7u) << "the others must go on";
+}
+
 TEST(RefusedWindows, OtherEndsBlameNobody) {
   RefusedWindows refused;
   for (int i = 0; i < 100; ++i) {
