@@ -11,11 +11,11 @@ std::optional<uint64_t> RefusedWindows::Ended(const absl::Status& why, const Str
   if (!under_way || end.oldest <= end.stored) return std::nullopt;
   const bool alone = end.sent == end.oldest;
   careful_ = std::max(careful_, end.sent);
-  if (suspect_ != end.oldest) tries_ = 0;
+  if (suspect_ != end.oldest) tries_ = tries_for_size_ = 0;
   suspect_ = end.oldest;
-  if (alone) ++tries_;
-  if (tries_ < (absl::IsResourceExhausted(why) ? kTriesForSize : kTries)) return std::nullopt;
-  tries_ = 0;
+  if (alone) ++(absl::IsResourceExhausted(why) ? tries_for_size_ : tries_);
+  if (tries_ < kTries && tries_for_size_ < kTriesForSize) return std::nullopt;
+  tries_ = tries_for_size_ = 0;
   return end.oldest;
 }
 

@@ -37,7 +37,8 @@ class RefusedWindows {
  private:
   uint64_t careful_ = 0;  // up to here one at a time
   uint64_t suspect_ = 0;
-  int tries_ = 0;  // ends with the suspect alone under way
+  int tries_ = 0;           // ends with the suspect alone under way
+  int tries_for_size_ = 0;  // the same, of kResourceExhausted
 };
 
 }  // namespace perfd::agent

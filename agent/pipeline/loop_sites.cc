@@ -159,14 +159,12 @@ std::string FillFirst(LoopSite& place, const ProcessImage& image, CodeIndex& ind
   return refusal;
 }
 
-// Copies of the file by other names, or by the same one after it was replaced.
+// Copies of the file by other names, as far as they are known: what was sampled is.
 bool HasOtherCopy(const LoopSite& place, const ProcessImage& image, CodeIndex& index) {
   absl::flat_hash_set<ModuleKey> same;
   for (const Candidate& candidate : Candidates(image)) {
     const RawModule module = ModuleIn(image, candidate.file);
-    if (DisplayForm(index.Recall(module)->id) == place.target.module_id ||
-        DisplayForm(candidate.file.path) == place.target.module_path)
-      same.insert(module.key);
+    if (DisplayForm(index.Recall(module)->id) == place.target.module_id) same.insert(module.key);
   }
   return same.size() > 1;
 }

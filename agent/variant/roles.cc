@@ -171,8 +171,10 @@ class Slicer {
     const LoopInstruction& i = loop_.instructions[at];
     const Role& to = loop_.roles[at];
     const Role& from = loop_.roles[load];
-    return i.Is(kStores) && i.memory && to.group == from.group &&
-           from.offset - to.offset + loop_.instructions[load].memory->bytes <= i.memory->bytes;
+    if (!i.Is(kStores) || !i.memory || to.group != from.group) return false;
+    const uint64_t ahead = from.offset - to.offset;  // wraps where the store begins behind the load
+    return ahead <= i.memory->bytes &&
+           loop_.instructions[load].memory->bytes <= i.memory->bytes - ahead;
   }
 
   // What it loads is the same in every pass.

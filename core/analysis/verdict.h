@@ -27,10 +27,10 @@ struct FidelityEdges {
   double priced_from = 0.5, priced_to = 2;
 };
 
-// Bytes: no x86 processor has larger caches of these levels for one core, and none that runs such jobs a smaller first level.
+// Bytes: no x86 processor has larger caches of these levels for one core, and none that runs such jobs smaller first and second ones.
 struct CacheEdges {
   uint64_t smallest_l1 = 24 << 10;
-  uint64_t smallest_l2 = 256 << 10;  // of any processor
+  uint64_t smallest_l2 = 256 << 10;
   uint64_t largest_l1 = 64 << 10;
   uint64_t largest_l2 = 4 << 20;
 };

@@ -48,7 +48,7 @@ Connections::~Connections() {
 
 absl::Status Connections::Add(int connection, uint32_t uid, bool kept) {
   ASSIGN_OR_RETURN(Share own, limits_.Acquire(Limit::kConnectionsPerUser, uid));
-  const size_t most = kept || uid == 0 ? SIZE_MAX : QuartersOfDescriptors(3);
+  const size_t most = kept ? SIZE_MAX : QuartersOfDescriptors(3);
   return Watch(connection, {.uid = uid, .own = std::move(own)}, most);
 }
 

@@ -30,8 +30,8 @@ class Connections {
   explicit Connections(Limits& limits);
   ~Connections();
 
-  // kept: the descriptors that are kept are also for whom this is, as for root.
-  absl::Status Add(int connection, uint32_t uid, bool kept = false);
+  // kept: the descriptors that are kept are for this user.
+  absl::Status Add(int connection, uint32_t uid, bool kept);
   absl::Status Add(int connection, const std::string& network);  // over TCP
   size_t Of(uint32_t uid) const;
 

@@ -146,10 +146,21 @@ TEST_F(LoopPlacesTest, ACopyBesideTheFileIsAsIfItWereMappedTwice) {
   copy.inode = 9;
   MeasureLoop of_copy = Target();
   of_copy.module_path = "/copy";
+  EXPECT_EQ(Place(Target()).refusal, "") << "which makes it known, as samples do";
   const std::vector<CodeMapping> file = std::exchange(image_.mappings, {copy});
-  EXPECT_EQ(Place(of_copy).refusal, "") << "which makes it known, as samples do";
+  EXPECT_EQ(Place(of_copy).refusal, "");
   image_.mappings.push_back(file[0]);
   EXPECT_THAT(Place(Target()).refusal, HasSubstr("at several places"));
+}
+
+// As an interpreter leaves it behind that loads a library anew once it was installed again.
+TEST_F(LoopPlacesTest, AnotherBuildOfTheSameNameIsNoCopy) {
+  EXPECT_EQ(Place(Target()).refusal, "");
+  other_builds_[9] = "ef01";
+  CodeMapping other = Mapping(kBase + 0x1400000, 0x100000, 0);
+  other.inode = 9;
+  image_.mappings.push_back(other);
+  EXPECT_EQ(Place(Target()).refusal, "");
 }
 
 TEST_F(LoopPlacesTest, MovedCodeIsFoundWhereItBelongs) {

@@ -17,7 +17,7 @@ TEST(RefusedWindows, GivesTheWindowUpThatWasAloneThreeTimes) {
   EXPECT_EQ(refused.Ahead(21, kUsual), kUsual);
   EXPECT_FALSE(
       refused.Ended(kBadMessage, {.oldest = 7, .sent = 7}).has_value());  // 5 and 6 were fine
-  EXPECT_FALSE(refused.Ended(kTooLarge, {.oldest = 7, .sent = 7}).has_value());
+  EXPECT_FALSE(refused.Ended(kBadMessage, {.oldest = 7, .sent = 7}).has_value());
   EXPECT_EQ(refused.Ended(kBadMessage, {.oldest = 7, .sent = 7}), 7u);
 }
 
@@ -34,6 +34,8 @@ TEST(RefusedWindows, APerfdThatHasNoMemoryJustNowCostsNoWindow) {
   RefusedWindows refused;
   for (int i = 1; i < RefusedWindows::kTriesForSize; ++i)
     ASSERT_FALSE(refused.Ended(kTooLarge, {.oldest = 7, .sent = 7}).has_value()) << i;
+  EXPECT_FALSE(refused.Ended(kBadMessage, {.oldest = 7, .sent = 7}).has_value())
+      << "the first time that it cannot be read";
   EXPECT_EQ(refused.Ended(kTooLarge, {.oldest = 7, .sent = 7}), 7u) << "the others must go on";
 }
 

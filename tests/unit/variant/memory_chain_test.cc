@@ -34,6 +34,9 @@ constexpr char kRefilled[] =
 // kInPlace behind mov 0x20(%rsp), %rdi
 constexpr char kReloaded[] = "488b7c2420f20f1004c2f20f5804c7f20f1104c748ffc04c39c072e4";
 
+// kIndirect behind movsd %xmm2, 8(%rdi,%rcx,8), its neighbour, as complex numbers have it.
+constexpr char kNeighbour[] = "48630c86f20f1154cf08f20f1004c2f20f5804cff20f1104cf48ffc04c39c072df";
+
 LoopCode Decoded(const char* hex) {
   const std::string code = absl::HexStringToBytes(hex);
   LoopBytes bytes;
@@ -61,6 +64,10 @@ TEST(MemoryChain, FromTheLoadByArithmeticToTheStore) {
 
 TEST(MemoryChain, DisplacementsBelowZeroWrapAround) {
   EXPECT_THAT(Cut(kFromOne, {2}), ElementsAre(AccessPair{0x100f, 0x1009}));
+}
+
+TEST(MemoryChain, AStoreBesideItFillsNothingIn) {
+  EXPECT_THAT(Cut(kNeighbour, {3}), ElementsAre(AccessPair{0x1014, 0x100f}));
 }
 
 TEST(MemoryChain, OneInstructionMayBeAllOfIt) {

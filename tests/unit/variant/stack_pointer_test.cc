@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 // A function of `before`, the loop, `after` and a return.
 absl::Status Decoded(const std::string& before, const std::string& after) {
-  const std::string head = absl::HexStringToBytes(absl::StrCat(before));
+  const std::string head = absl::HexStringToBytes(before);
   const std::string hex = absl::StrCat(before, "48ffc90f1f0075f8", after, "c3");
   const std::string code = absl::HexStringToBytes(hex);
   LoopBytes bytes;

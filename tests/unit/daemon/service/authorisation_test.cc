@@ -65,10 +65,8 @@ class AuthorisationTest : public TlsTest {
     const auto address = host_->ListenTls(options);
     ASSERT_TRUE(address.ok()) << address.status();
     address_ = *address;
-    LimitValues many = StandardLimits();
-    many[static_cast<size_t>(Limit::kProfilesPerUser)] = 1000;
-    many[static_cast<size_t>(Limit::kProfiles)] = 1024;
-    limits_.Set(many);
+    SetLimit(Limit::kProfilesPerUser, 1000);
+    SetLimit(Limit::kProfiles, 1024);
     agent_ = std::make_unique<FakeAgent>(Connect(), "a");
     ASSERT_TRUE(agent_->Join().has_value());
   }

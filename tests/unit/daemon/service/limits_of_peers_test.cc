@@ -24,12 +24,6 @@ class LimitsOfPeersTest : public ServiceFixture {
     if (::getuid() != 0) GTEST_SKIP() << "needs root to be someone else";
     ServiceFixture::SetUp();
   }
-  void Set(Limit limit, int64_t value) {
-    LimitValues values = StandardLimits();
-    values[static_cast<size_t>(limit)] = value;
-    limits_.Set(values);
-  }
-  uint64_t Hits(Limit limit) { return limits_.Hits()[static_cast<size_t>(limit)]; }
   // Whether a fresh connection of this user is served.
   bool Served(uint32_t uid) {
     grpc::ClientContext context;
@@ -72,7 +66,7 @@ struct Watcher {
 };
 
 TEST_F(LimitsOfPeersTest, OneUsersWatchesTakeNobodyElses) {
-  Set(Limit::kWatchesPerUser, 2);
+  SetLimit(Limit::kWatchesPerUser, 2);
   FakeAgent agent(Connect(), "a");
   ASSERT_TRUE(agent.Join().has_value());
   std::string of_nobody;
@@ -106,7 +100,7 @@ TEST_F(LimitsOfPeersTest, OneUsersWatchesTakeNobodyElses) {
 }
 
 TEST_F(LimitsOfPeersTest, OneUsersConnectionsAreCountedAndGivenBack) {
-  Set(Limit::kConnectionsPerUser, 3);
+  SetLimit(Limit::kConnectionsPerUser, 3);
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   const auto connected = [&](uint32_t uid) {
     channels.push_back(Connect(uid));
@@ -129,7 +123,7 @@ TEST_F(LimitsOfPeersTest, OneUsersConnectionsAreCountedAndGivenBack) {
 }
 
 TEST_F(LimitsOfPeersTest, UidsThatNobodyKnowsShareAFewPlacesAndNeverCutOffAgents) {
-  Set(Limit::kUnknownUsers, 2);
+  SetLimit(Limit::kUnknownUsers, 2);
   FakeAgent agent(Connect(), "a");
   ASSERT_TRUE(agent.Join().has_value());
   std::vector<std::shared_ptr<grpc::Channel>> held;

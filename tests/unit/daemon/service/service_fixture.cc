@@ -205,6 +205,11 @@ grpc::Status ServiceFixture::Submit(v1::Profiler::Stub& stub, std::string* id,
   return status;
 }
 
+void ServiceFixture::SetLimit(Limit limit, int64_t value) {
+  limit_values_[static_cast<size_t>(limit)] = value;
+  limits_.Set(limit_values_);
+}
+
 v1::ProfileStatus ServiceFixture::Get(const std::string& id) {
   const auto stub = Person();
   grpc::ClientContext context;

@@ -68,6 +68,8 @@ class ServiceFixture : public testing::Test {
   std::unique_ptr<v1::Profiler::Stub> Person(std::optional<uint32_t> uid = std::nullopt);
   grpc::Status Submit(v1::Profiler::Stub& stub, std::string* id,
                       const std::string& command = "app");
+  void SetLimit(Limit limit, int64_t value);
+  uint64_t Hits(Limit limit) { return limits_.Hits()[static_cast<size_t>(limit)]; }
   v1::ProfileStatus Get(const std::string& id);
   // Waits, at most 10 s, until the profile is in this state.
   bool Await(const std::string& id, v1::ProfileState state);
@@ -82,6 +84,7 @@ class ServiceFixture : public testing::Test {
   TlsGate tls_;
   std::shared_ptr<Limits> shared_limits_ = std::make_shared<Limits>();
   Limits& limits_ = *shared_limits_;
+  LimitValues limit_values_ = StandardLimits();
   std::unique_ptr<Pipeline> pipeline_;
   std::unique_ptr<GrpcHost> host_;
 };

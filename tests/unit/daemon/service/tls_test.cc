@@ -206,9 +206,7 @@ TEST_F(TlsTest, ATakenPortIsAnError) {
 
 // Silent ones, which prove nothing: they hold places only as long as a handshake may take.
 TEST_F(TlsTest, OneAddressCannotTakeThePlacesOfOthers) {
-  LimitValues values = StandardLimits();
-  values[static_cast<size_t>(Limit::kConnectionsPerAddress)] = 4;
-  limits_.Set(values);
+  SetLimit(Limit::kConnectionsPerAddress, 4);
   const auto address = host_->ListenTls(Options());
   ASSERT_TRUE(address.ok()) << address.status();
   const std::vector<UniqueFd> silent = TcpConnections(*address, "127.0.0.7", 9);
@@ -218,14 +216,12 @@ TEST_F(TlsTest, OneAddressCannotTakeThePlacesOfOthers) {
     open += ::poll(&ended, 1, 1000) == 0 ? 1 : 0;
   }
   EXPECT_EQ(open, 4) << "who is refused is not left waiting";
-  EXPECT_EQ(limits_.Hits()[static_cast<size_t>(Limit::kConnectionsPerAddress)], 5u);
+  EXPECT_EQ(Hits(Limit::kConnectionsPerAddress), 5u);
   EXPECT_TRUE(List(Dial(*address, "user-root")).ok()) << "from another address";
 }
 
 TEST_F(TlsTest, ConnectionsOverTcpAreBoundedInAllAndGivenBack) {
-  LimitValues values = StandardLimits();
-  values[static_cast<size_t>(Limit::kTcpConnections)] = 4;
-  limits_.Set(values);
+  SetLimit(Limit::kTcpConnections, 4);
   const auto address = host_->ListenTls(Options());
   ASSERT_TRUE(address.ok()) << address.status();
   {
@@ -233,7 +229,7 @@ TEST_F(TlsTest, ConnectionsOverTcpAreBoundedInAllAndGivenBack) {
     for (UniqueFd& more : TcpConnections(*address, "127.0.0.8", 2))
       silent.push_back(std::move(more));
     EXPECT_FALSE(List(Dial(*address, "user-root")).ok());
-    EXPECT_GE(limits_.Hits()[static_cast<size_t>(Limit::kTcpConnections)], 1u);
+    EXPECT_GE(Hits(Limit::kTcpConnections), 1u);
     EXPECT_TRUE(List(Connect()).ok()) << "the Unix socket has places of its own";
   }
   bool again = false;
