@@ -51,25 +51,17 @@ absl::Status CheckTakesTrees(const std::vector<std::string>& nodes,
   return absl::OkStatus();
 }
 
-using Sessions = std::map<std::string, ProfileSession>;
-using Planned = std::map<uint32_t, size_t>;
-
 // Profiles that the site asks for are not their user's, and have the places that are kept back.
-absl::Status CheckPlaces(const SubmitRequest& request, const Sessions& sessions,
-                         const Planned& planned, Limits& places) {
-  size_t all = sessions.size(), own = 0;
-  for (const auto& [id, session] : sessions) {
-    if (session.stored_status().requester.uid == request.requester.uid && !session.follows_job())
-      ++own;
-  }
-  for (const auto& [uid, count] : planned) {
-    all += count;
-    if (uid == request.requester.uid) own += count;
-  }
+absl::StatusOr<ProfilePlaces> AcquirePlaces(const SubmitRequest& request, Limits& limits) {
+  ProfilePlaces places;
   Requester who = request.requester;
-  who.privileged |= request.by_site;
-  RETURN_IF_ERROR(places.Check(Limit::kProfilesPerUser, static_cast<int64_t>(own), who));
-  return places.Check(Limit::kProfiles, static_cast<int64_t>(all), who);
+  if (request.by_site) {
+    who.privileged = true;
+  } else {
+    ASSIGN_OR_RETURN(places.own, limits.Acquire(Limit::kProfilesPerUser, who));
+  }
+  ASSIGN_OR_RETURN(places.all, limits.Acquire(Limit::kProfiles, who));
+  return places;
 }
 
 bool Serves(const AgentFacts& agent, const Requester& requester) {
@@ -119,14 +111,15 @@ const AgentFacts* SessionTable::AgentFor(const std::string& node,
   return agent != nullptr && Serves(*agent, requester) ? agent : nullptr;
 }
 
-absl::StatusOr<ProfileStatus> SessionTable::Plan(const SubmitRequest& request, Limits& places,
-                                                 Moment now) {
+absl::StatusOr<PlannedProfile> SessionTable::Plan(const SubmitRequest& request, Limits& limits,
+                                                  Moment now) const {
   RETURN_IF_ERROR(ValidateProfileSpec(request.spec));
   RETURN_IF_ERROR(Authorise(request));
-  RETURN_IF_ERROR(CheckPlaces(request, sessions_, planned_, places));
+  PlannedProfile planned;
+  ASSIGN_OR_RETURN(planned.places, AcquirePlaces(request, limits));
   ASSIGN_OR_RETURN(const std::vector<std::string> nodes, ChooseNodes(request));
   if (request.spec.target.tree) RETURN_IF_ERROR(CheckTakesTrees(nodes, agents_));
-  ProfileStatus status;
+  ProfileStatus& status = planned.status;
   status.name = request.spec.name;
   status.requester = request.requester;
   status.spec = request.spec;
@@ -136,8 +129,7 @@ absl::StatusOr<ProfileStatus> SessionTable::Plan(const SubmitRequest& request, L
     progress.node = node;
     status.nodes.push_back(progress);
   }
-  ++planned_[request.requester.uid];
-  return status;
+  return planned;
 }
 
 absl::StatusOr<std::vector<std::string>> SessionTable::ChooseNodes(
@@ -182,17 +174,12 @@ absl::StatusOr<std::string> SessionTable::NodeOfPids(const SubmitRequest& reques
       "): set target.node"));
 }
 
-void SessionTable::Abandon(const ProfileStatus& planned) {
-  const auto it = planned_.find(planned.requester.uid);
-  if (it != planned_.end() && --it->second == 0) planned_.erase(it);
-}
-
-Decisions SessionTable::Add(ProfileStatus status, Moment now,
+Decisions SessionTable::Add(PlannedProfile planned, Moment now,
                             const std::optional<FollowedJob>& job) {
-  Abandon(status);  // its place is a session's now
-  std::string id = status.id;
-  auto [it, added] = sessions_.try_emplace(id, std::move(status), limits_, now);
+  std::string id = planned.status.id;
+  auto [it, added] = sessions_.try_emplace(id, std::move(planned.status), limits_, now);
   if (!added) return {};
+  places_[id] = std::move(planned.places);
   if (job.has_value()) it->second.FollowJob(*job, now);
   for (const auto& [node, facts] : agents_) it->second.Know(facts);
   // A node may have left between Plan and Add, or have only an agent of another user; its grace begins now.
@@ -209,11 +196,15 @@ Decisions SessionTable::Add(ProfileStatus status, Moment now,
   return out;
 }
 
-void SessionTable::Restore(ProfileStatus status, Moment now,
+void SessionTable::Restore(ProfileStatus status, Limits& limits, Moment now,
                            const std::optional<FollowedJob>& job) {
   std::string id = status.id;
+  const uint32_t uid = status.requester.uid;
   auto [it, added] = sessions_.try_emplace(id, std::move(status), limits_, now);
   if (!added) return;
+  ProfilePlaces& places = places_[id];
+  if (!job.has_value()) places.own = limits.Hold(Limit::kProfilesPerUser, uid);
+  places.all = limits.Hold(Limit::kProfiles, uid);
   it->second.Restore(now);
   if (job.has_value()) it->second.FollowJob(*job, now);
 }
@@ -302,7 +293,10 @@ Decisions SessionTable::Finalised(const std::string& profile_id, bool ok, Moment
   const auto it = sessions_.find(profile_id);
   if (it == sessions_.end()) return {};
   Decisions out = it->second.Finalised(ok, now);
-  if (it->second.final()) sessions_.erase(it);
+  if (it->second.final()) {
+    sessions_.erase(it);
+    places_.erase(profile_id);
+  }
   return out;
 }
 

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "daemon/control/decisions.h"
 #include "daemon/control/events.h"
+#include "daemon/control/planned_profile.h"
 #include "daemon/control/profile_session.h"
 #include "daemon/control/sender_check.h"
 #include "daemon/limits/limits.h"
@@ -30,16 +31,15 @@ class SessionTable {
   void ClockRead(const std::string& node, const ClockReading& reading);
   const AgentFacts* FindAgent(const std::string& node) const;
 
-  // The status a request begins with (no id yet), or why it is refused. A plan takes one of the limited places until
-  // Add or Abandon: the store gives profiles their ids, outside the lock, and others may plan meanwhile.
-  absl::StatusOr<ProfileStatus> Plan(const SubmitRequest& request, Limits& places, Moment now);
+  // What a request begins with, or why it is refused: the store gives profiles their ids, outside the lock, and others may
+  // plan meanwhile. `limits` outlives the profile.
+  absl::StatusOr<PlannedProfile> Plan(const SubmitRequest& request, Limits& limits,
+                                      Moment now) const;
   // Begins a planned profile that has its id. `job`: of a scheduler, which it follows (ProfileSession::FollowJob).
-  Decisions Add(ProfileStatus status, Moment now,
+  Decisions Add(PlannedProfile planned, Moment now,
                 const std::optional<FollowedJob>& job = std::nullopt);
-  // It came to nothing.
-  void Abandon(const ProfileStatus& planned);
-  // Takes up a profile the store says is not over.
-  void Restore(ProfileStatus status, Moment now,
+  // Takes up a profile the store says is not over, whatever the limits are now.
+  void Restore(ProfileStatus status, Limits& limits, Moment now,
                const std::optional<FollowedJob>& job = std::nullopt);
   // One more node of the job that a profile follows.
   Decisions Join(const std::string& profile_id, const std::string& node, Moment now);
@@ -78,7 +78,7 @@ class SessionTable {
   const ControlLimits limits_;
   std::map<std::string, AgentFacts> agents_;  // connected, by node
   std::map<std::string, ProfileSession> sessions_;
-  std::map<uint32_t, size_t> planned_;  // by user: between Plan and Add
+  std::map<std::string, ProfilePlaces> places_;  // of the sessions
 };
 
 }  // namespace perfd::daemon

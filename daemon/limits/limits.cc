@@ -95,9 +95,11 @@ absl::StatusOr<Share> Limits::Acquire(Limit limit, const std::string& address) {
   return AcquireAs(limit, address, /*privileged=*/false);
 }
 
-absl::Status Limits::Check(Limit limit, int64_t used, const Requester& who) {
+Share Limits::Hold(Limit limit, uint32_t uid) {
   MutexLock lock(&mutex_);
-  return HasRoom(limit, used, who.privileged) ? absl::OkStatus() : Refuse(limit, who.uid);
+  const LimitHolder holder = HolderOf(limit, uid);
+  ++used_[{limit, holder}];
+  return Share(this, limit, holder);
 }
 
 absl::Status Limits::Spend(Limit limit, uint32_t uid, int64_t amount, int64_t now_ns) {

@@ -62,8 +62,8 @@ class Limits {
   absl::StatusOr<Share> Acquire(Limit limit, const std::string& address);
   // None: there is no room now. Nobody is refused yet.
   std::optional<Share> TryAcquire(Limit limit, uint32_t uid);
-  // Whether `used`, counted by the caller, leaves room for one more. Counts the refusal.
-  absl::Status Check(Limit limit, int64_t used, const Requester& who);
+  // Of what was there before perfd began, or before a reload: whatever the limit is.
+  Share Hold(Limit limit, uint32_t uid);
 
   // `amount` more in this minute. What is more than all of it is refused always.
   absl::Status Spend(Limit limit, uint32_t uid, int64_t amount, int64_t now_ns);

@@ -1,6 +1,7 @@
 #include "daemon/pipeline/agent_registry.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -28,29 +29,34 @@ bool AgentRegistry::TakesAName(const AgentFacts& next) const {
 }
 
 // A user's own agents hold a name as long as they are connected; those of nodes are remembered.
-absl::Status AgentRegistry::MakeRoom(const AgentFacts& next) {
-  const auto is_users = [](const auto& item) { return item.second.facts.user_mode; };
+absl::StatusOr<NamePlaces> AgentRegistry::AcquireName(const AgentFacts& next) {
   const Requester who{.uid = next.uid, .name = "", .privileged = false};
+  NamePlaces places;
   if (next.user_mode) {
-    const auto own = std::count_if(entries_.begin(), entries_.end(), [&](const auto& item) {
-      return is_users(item) && item.second.facts.uid == next.uid;
-    });
-    RETURN_IF_ERROR(limits_.Check(Limit::kNodeNamesPerUser, own, who));
+    ASSIGN_OR_RETURN(places.own, limits_.Acquire(Limit::kNodeNamesPerUser, who));
+  } else if (std::optional<Share> free = limits_.TryAcquire(Limit::kNodeNames, next.uid)) {
+    places.all = *std::move(free);
+    return places;
+  } else if (const auto users =
+                 std::find_if(entries_.begin(), entries_.end(),
+                              [](const auto& item) { return item.second.facts.user_mode; });
+             users != entries_.end()) {
+    // Its name goes with its connection.
+    users->second.link->Close(absl::ResourceExhaustedError(
+        "this agent in user mode makes room for the agent of a node: try again later"));
+    places.all = limits_.Hold(Limit::kNodeNames, next.uid);
+    return places;
   }
-  const auto users =
-      next.user_mode ? entries_.end() : std::find_if(entries_.begin(), entries_.end(), is_users);
-  const auto used = static_cast<int64_t>(entries_.size());
-  if (users == entries_.end() || used < limits_.Value(Limit::kNodeNames))
-    return limits_.Check(Limit::kNodeNames, used, who);
-  // Its name goes with its connection.
-  users->second.link->Close(absl::ResourceExhaustedError(
-      "this agent in user mode makes room for the agent of a node: try again later"));
-  return absl::OkStatus();
+  ASSIGN_OR_RETURN(places.all, limits_.Acquire(Limit::kNodeNames, who));
+  return places;
 }
 
 absl::StatusOr<uint64_t> AgentRegistry::Connect(const AgentFacts& facts,
                                                 std::shared_ptr<AgentLink> link, Moment now) {
-  if (TakesAName(facts)) RETURN_IF_ERROR(MakeRoom(facts));
+  std::optional<NamePlaces> places;
+  if (TakesAName(facts)) {
+    ASSIGN_OR_RETURN(places, AcquireName(facts));
+  }
   Entry& entry = entries_[facts.node];
   if (facts.user_mode && entry.connection == 0 && !entry.facts.node.empty()) {
     auto own = std::make_shared<Entry>(std::move(entry));
@@ -67,6 +73,8 @@ absl::StatusOr<uint64_t> AgentRegistry::Connect(const AgentFacts& facts,
     by_connection_.erase(entry.connection);
     entry.link->Close(absl::AbortedError("replaced by a newer connection of the same agent"));
   }
+  if (places.has_value()) entry.places = *std::move(places);
+  if (!facts.user_mode) entry.places.own = {};
   entry.connection = next_connection_++;
   if (entry.facts.boot_id != facts.boot_id) entry.clock = {};
   entry.clock_asked_ns = 0;

@@ -23,6 +23,12 @@
 
 namespace perfd::daemon {
 
+// What a node's name takes of the limits.
+struct NamePlaces {
+  Share own;  // of the user whose agent in user mode has it; else empty
+  Share all;
+};
+
 class AgentRegistry {
  public:
   // `limits` outlives it.
@@ -40,6 +46,7 @@ class AgentRegistry {
     int64_t clock_asked_ns = 0;  // job time; 0: no answer is awaited
     std::shared_ptr<Entry>
         own;  // of the node's agent, which is away, while a user's own has its name
+    NamePlaces places;
   };
 
   // Returns the connection's number. Another live agent of that name is replaced when it is the same one come back
@@ -61,9 +68,9 @@ class AgentRegistry {
   void Forget(int64_t older_than_unix_ns);
 
  private:
-  // Of those that are limited, for which MakeRoom is asked: it may end a user's agent for a node's.
+  // Of those that are limited, for which AcquireName is asked: it may end a user's agent for a node's.
   bool TakesAName(const AgentFacts& next) const;
-  absl::Status MakeRoom(const AgentFacts& next);
+  absl::StatusOr<NamePlaces> AcquireName(const AgentFacts& next);
 
   Limits& limits_;
   std::map<std::string, Entry> entries_;  // by node

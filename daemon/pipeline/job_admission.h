@@ -26,6 +26,7 @@
 #include "core/model/hook.h"
 #include "core/model/policy.h"
 #include "daemon/control/events.h"
+#include "daemon/control/planned_profile.h"
 #include "daemon/policy/decide.h"
 #include "daemon/store/sqlite_store.h"
 
@@ -69,9 +70,8 @@ class JobAdmission {
 
   // What the spine does for it.
   struct Ports {
-    std::function<absl::StatusOr<ProfileStatus>(const SubmitRequest& request)> plan;
-    std::function<void(const ProfileStatus& planned)> abandon;
-    std::function<void(ProfileStatus status, const FollowedJob& job)> add;
+    std::function<absl::StatusOr<PlannedProfile>(const SubmitRequest& request)> plan;
+    std::function<void(PlannedProfile planned, const FollowedJob& job)> add;
     // Whether the node was not one of it yet.
     std::function<bool(const std::string& profile_id, const std::string& node)> join;
     std::function<void(const std::string& profile_id, const std::string& node)> job_ended;
@@ -106,7 +106,7 @@ class JobAdmission {
     std::shared_ptr<LateOutcome> outcome;
     HookCaller caller;
     HookJob job;
-    std::optional<ProfileStatus> planned;
+    std::optional<PlannedProfile> planned;
     int64_t wait_ns = 0;
     std::vector<LateCall> calls = {};  // of the same job, meanwhile
   };
@@ -130,8 +130,8 @@ class JobAdmission {
   SlowAdmission* FindSlow(const HookJob& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Remember(SlowAdmission& slow, LateCall call);
   std::string KnownName(const std::string& node) const;
-  void Plan(const HookCaller& caller, const HookJob& job, const ProfileSpec& preset,
-            HookAdmission* admission);
+  std::optional<PlannedProfile> Plan(const HookCaller& caller, const HookJob& job,
+                                     const ProfileSpec& preset, HookAnswer* answer);
   Result Record(Result answer, HookResult result);
   void CountDecision(HookDecision decision);
 

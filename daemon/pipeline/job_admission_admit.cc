@@ -62,10 +62,10 @@ JobAdmission::Result JobAdmission::Admit(const HookCaller& caller, const HookJob
   record.number = choice.number;
   record.seen_unix_ns = now_ns;
   record.wait_ns = policy.wait_ns;
+  SlowAdmission slow{std::make_shared<LateOutcome>(), caller, job, std::nullopt, policy.wait_ns};
   if (record.answer.decision == HookDecision::kProfile)
-    Plan(caller, job, policy.presets.at(choice.preset), &admission);
-  SlowAdmission slow{std::make_shared<LateOutcome>(), caller, job, admission.profile,
-                     policy.wait_ns};
+    slow.planned = Plan(caller, job, policy.presets.at(choice.preset), &record.answer);
+  if (slow.planned.has_value()) admission.profile = slow.planned->status;
   const absl::StatusOr<HookRecord> stored = store_.AdmitHookJob(
       std::move(admission),
       [outcome = slow.outcome](const absl::StatusOr<HookRecord>& late) { outcome->Set(late); });
@@ -73,11 +73,7 @@ JobAdmission::Result JobAdmission::Admit(const HookCaller& caller, const HookJob
     TakeUp(std::move(slow), *stored);
     return stored->answer;
   }
-  if (absl::IsDeadlineExceeded(stored.status())) {
-    slow_.push_back(std::move(slow));
-  } else if (slow.planned.has_value()) {
-    ports_.abandon(*slow.planned);
-  }
+  if (absl::IsDeadlineExceeded(stored.status())) slow_.push_back(std::move(slow));
   return stored.status();
 }
 
@@ -89,7 +85,7 @@ void JobAdmission::TakeUp(SlowAdmission admission, const HookRecord& stored) {
           answer.profile_id.empty() ? HookDecisionName(answer.decision) : answer.profile_id,
           answer.reason);
   if (admission.planned.has_value()) {
-    admission.planned->id = answer.profile_id;
+    admission.planned->status.id = answer.profile_id;
     ports_.add(*std::move(admission.planned), FollowedJob{JobText(job), admission.wait_ns});
   }
   HookRun run;
@@ -140,10 +136,7 @@ void JobAdmission::TakeUpReady() {
     it = slow_.erase(it);
   }
   for (auto& [slow, record] : ready) {
-    if (!record.ok()) {
-      if (slow.planned.has_value()) ports_.abandon(*slow.planned);
-      continue;
-    }
+    if (!record.ok()) continue;
     CountDecision(record->answer.decision);
     TakeUp(std::move(slow), *record);
   }
@@ -154,12 +147,12 @@ std::string JobAdmission::KnownName(const std::string& node) const {
   return match.nodes.empty() ? node : match.nodes.front();
 }
 
-// Fills in the profile, or why there can be none.
-void JobAdmission::Plan(const HookCaller& caller, const HookJob& job, const ProfileSpec& preset,
-                        HookAdmission* admission) {
-  HookAnswer& answer = admission->record.answer;
-  const auto give_up = [&](absl::string_view why) {
-    answer = {HookDecision::kUnavailable, absl::StrCat(answer.reason, ", but ", why), ""};
+// None: the answer says why there can be none.
+std::optional<PlannedProfile> JobAdmission::Plan(const HookCaller& caller, const HookJob& job,
+                                                 const ProfileSpec& preset, HookAnswer* answer) {
+  const auto give_up = [&](absl::string_view why) -> std::optional<PlannedProfile> {
+    *answer = {HookDecision::kUnavailable, absl::StrCat(answer->reason, ", but ", why), ""};
+    return std::nullopt;
   };
   absl::StatusOr<JobRequest> wanted = MakeJobRequest(job, preset);
   if (!wanted.ok()) return give_up(wanted.status().message());
@@ -174,14 +167,14 @@ void JobAdmission::Plan(const HookCaller& caller, const HookJob& job, const Prof
   request.by_site = true;
   // Of a root that the kernel vouches for: its processes may have rights that others' must not have.
   request.requester.privileged = job.uid == 0 && !of_node;
-  absl::StatusOr<ProfileStatus> status = ports_.plan(request);
-  if (!status.ok()) return give_up(status.status().message());
+  absl::StatusOr<PlannedProfile> planned = ports_.plan(request);
+  if (!planned.ok()) return give_up(planned.status().message());
   const auto note = [&](Notice::Severity severity, absl::StatusCode code, std::string text) {
-    status->notices.push_back({severity, code, "", 0, std::move(text)});
+    planned->status.notices.push_back({severity, code, "", 0, std::move(text)});
   };
   note(Notice::Severity::kInfo, absl::StatusCode::kOk,
        absl::StrCat("begun by the scheduler hook", of_node ? " of node " : "", caller.node, " for ",
-                    JobText(job), ": ", answer.reason));
+                    JobText(job), ": ", answer->reason));
   if (of_node && wanted->nodes.size() > 1) {
     note(Notice::Severity::kInfo, absl::StatusCode::kOk,
          absl::StrCat("its job has ", wanted->nodes.size(), " nodes (", SomeNodes(wanted->nodes),
@@ -192,7 +185,7 @@ void JobAdmission::Plan(const HookCaller& caller, const HookJob& job, const Prof
          absl::StrCat("no agent was connected on ", SomeNodes(std::move(match.missing)),
                       " when the job began: its ranks there are not measured"));
   }
-  admission->profile = *std::move(status);
+  return *std::move(planned);
 }
 
 }  // namespace perfd::daemon

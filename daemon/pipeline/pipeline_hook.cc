@@ -16,21 +16,17 @@ constexpr int64_t kMostWaitNs = 7 * 24 * 3600 * kNsPerSecond;
 
 JobAdmission::Ports Pipeline::HookPorts() {
   JobAdmission::Ports ports;
-  ports.plan = [this](const SubmitRequest& request) -> absl::StatusOr<ProfileStatus> {
+  ports.plan = [this](const SubmitRequest& request) -> absl::StatusOr<PlannedProfile> {
     if (!store_.healthy())
       return absl::ResourceExhaustedError(
           absl::StrCat("the daemon's store cannot write: free space in ", store_.directory()));
     MutexLock lock(&mutex_);
     return table_.Plan(request, *options_.limits, Now());
   };
-  ports.abandon = [this](const ProfileStatus& planned) {
+  ports.add = [this](PlannedProfile planned, const FollowedJob& job) {
+    results_.Begin(planned.status.id);
     MutexLock lock(&mutex_);
-    table_.Abandon(planned);
-  };
-  ports.add = [this](ProfileStatus status, const FollowedJob& job) {
-    results_.Begin(status.id);
-    MutexLock lock(&mutex_);
-    Execute(table_.Add(std::move(status), Now(), job));
+    Execute(table_.Add(std::move(planned), Now(), job));
   };
   ports.join = [this](const std::string& profile_id, const std::string& node) {
     MutexLock lock(&mutex_);
@@ -61,10 +57,12 @@ void Pipeline::RestoreOne(ProfileStatus status, const std::vector<HookWait>& wai
   const std::string id = status.id;
   const auto wait = std::find_if(waits.begin(), waits.end(),
                                  [&](const HookWait& other) { return other.profile_id == id; });
-  if (wait == waits.end()) return table_.Restore(std::move(status), now);
+  Limits& limits = *options_.limits;
+  if (wait == waits.end()) return table_.Restore(std::move(status), limits, now);
   const int64_t wait_ns = std::clamp<int64_t>(wait->until_unix_ns - now.unix_ns, 0, kMostWaitNs);
   const int64_t join_wait_ns = std::clamp<int64_t>(wait->wait_ns, 0, kMostWaitNs);
-  table_.Restore(std::move(status), now, FollowedJob{JobText(wait->job), wait_ns, join_wait_ns});
+  table_.Restore(std::move(status), limits, now,
+                 FollowedJob{JobText(wait->job), wait_ns, join_wait_ns});
   if (wait->ended) Execute(table_.JobEnded(id, "", now));
   for (const std::string& node : wait->ended_nodes) Execute(table_.JobEnded(id, node, now));
 }

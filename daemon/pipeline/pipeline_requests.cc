@@ -67,23 +67,19 @@ absl::StatusOr<ProfileStatus> Pipeline::Submit(const SubmitRequest& request) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the daemon's store cannot write: free space in ", store_.directory()));
   }
-  absl::StatusOr<ProfileStatus> planned;
+  absl::StatusOr<PlannedProfile> planned;
   {
     MutexLock lock(&mutex_);
     planned = table_.Plan(request, *options_.limits, Now());
   }
   RETURN_IF_ERROR(planned.status());
-  const absl::StatusOr<std::string> created = store_.Create(*planned);
-  if (created.ok()) results_.Begin(*created);
+  ASSIGN_OR_RETURN(const std::string id, store_.Create(planned->status));
+  results_.Begin(id);
+  planned->status.id = id;
   MutexLock lock(&mutex_);
-  if (!created.ok()) {
-    table_.Abandon(*planned);
-    return created.status();
-  }
-  LogInfo("{} submitted by {} (uid {})", *created, request.requester.name, request.requester.uid);
-  planned->id = *created;
+  LogInfo("{} submitted by {} (uid {})", id, request.requester.name, request.requester.uid);
   Execute(table_.Add(*std::move(planned), Now()));
-  return table_.Status(*created, Now());
+  return table_.Status(id, Now());
 }
 
 absl::StatusOr<std::string> Pipeline::Resolve(const Requester& requester, const std::string& text) {

@@ -51,12 +51,12 @@ class ControlTest : public testing::Test {
   void Connect(const std::string& node) { Record(table_.AgentConnected(Agent(node), now())); }
 
   std::string Submit(const ProfileSpec& spec = CommandSpec(), const Requester& who = kAlice) {
-    auto status = table_.Plan({spec, who, ""}, limits_, now());
-    EXPECT_TRUE(status.ok()) << status.status();
-    if (!status.ok()) return "";
-    status->id = absl::StrCat("p-", 100 + ++submitted_);
-    const std::string id = status->id;
-    Record(table_.Add(*std::move(status), now()));
+    auto planned = table_.Plan({spec, who, ""}, limits_, now());
+    EXPECT_TRUE(planned.ok()) << planned.status();
+    if (!planned.ok()) return "";
+    const std::string id = absl::StrCat("p-", 100 + ++submitted_);
+    planned->status.id = id;
+    Record(table_.Add(*std::move(planned), now()));
     return id;
   }
 

@@ -15,12 +15,12 @@ class JobTest : public ControlTest {
     spec.target.slurm_job = 4711;
     spec.duration_ns = kMinute;
     spec.until_known = false;
-    auto status = table_.Plan({spec, kAlice, "", std::move(nodes)}, limits_, now());
-    EXPECT_TRUE(status.ok()) << status.status();
-    if (!status.ok()) return "";
-    status->id = absl::StrCat("p-", 200 + ++submitted_);
-    const std::string id = status->id;
-    Record(table_.Add(*std::move(status), now(), FollowedJob{"PBS job 4711.server", wait_ns}));
+    auto planned = table_.Plan({spec, kAlice, "", std::move(nodes)}, limits_, now());
+    EXPECT_TRUE(planned.ok()) << planned.status();
+    if (!planned.ok()) return "";
+    const std::string id = absl::StrCat("p-", 200 + ++submitted_);
+    planned->status.id = id;
+    Record(table_.Add(*std::move(planned), now(), FollowedJob{"PBS job 4711.server", wait_ns}));
     return id;
   }
   void End(const std::string& id, const std::string& node = "") {
@@ -291,10 +291,10 @@ TEST_F(JobTest, AnAgentOfAnotherUserIsNotAsked) {
   spec.target.slurm_job = 4711;
   spec.duration_ns = kMinute;
   spec.until_known = false;
-  auto status = table_.Plan({spec, kAlice, "", {"n1"}, true}, limits_, now());
-  ASSERT_TRUE(status.ok()) << status.status();
-  status->id = "p-000400";
-  Record(table_.Add(*std::move(status), now(), FollowedJob{"job 4711", kMinute}));
+  auto planned = table_.Plan({spec, kAlice, "", {"n1"}, true}, limits_, now());
+  ASSERT_TRUE(planned.ok()) << planned.status();
+  planned->status.id = "p-000400";
+  Record(table_.Add(*std::move(planned), now(), FollowedJob{"job 4711", kMinute}));
   Record(table_.Join("p-000400", "n2", now()));
   EXPECT_TRUE(All<StartNode>().empty());
   const auto now_known = table_.Status("p-000400", now());
@@ -309,11 +309,10 @@ TEST_F(JobTest, AnAgentOfAnotherUserIsNotAsked) {
 TEST_F(JobTest, NodesMayBeTakenBeforeTheirAgentIsThere) {
   ProfileSpec spec;
   spec.target.slurm_job = 4711;
-  const auto status = table_.Plan({spec, kAlice, "", {"n1"}, true}, limits_, now());
-  ASSERT_TRUE(status.ok()) << status.status();
-  ASSERT_EQ(status->nodes.size(), 1u);
-  EXPECT_EQ(status->nodes[0].node, "n1");
-  table_.Abandon(*status);
+  const auto planned = table_.Plan({spec, kAlice, "", {"n1"}, true}, limits_, now());
+  ASSERT_TRUE(planned.ok()) << planned.status();
+  ASSERT_EQ(planned->status.nodes.size(), 1u);
+  EXPECT_EQ(planned->status.nodes[0].node, "n1");
 }
 
 TEST_F(JobTest, ItsUserMayEndTheProfile) {
@@ -339,7 +338,7 @@ TEST_F(JobTest, ARestartedDaemonGoesOnWaiting) {
   NodeProgress node;
   node.node = "n1";
   status.nodes = {node};
-  table_.Restore(status, now(), FollowedJob{"job 4711", 10 * kMinute});
+  table_.Restore(status, limits_, now(), FollowedJob{"job 4711", 10 * kMinute});
   Connect("n1");
   ASSERT_EQ(All<StartNode>().size(), 1u);
   EXPECT_EQ(All<StartNode>()[0].wait_ns, 10 * kMinute);
@@ -362,7 +361,7 @@ TEST_F(JobTest, ARestartedDaemonGivesWhoJoinsTheWholeTime) {
   status.spec.duration_ns = kMinute;
   status.spec.until_known = false;
   status.submitted_unix_ns = now().unix_ns - 20 * kMinute;
-  table_.Restore(status, now(), FollowedJob{"job 4711", 0, 10 * kMinute});
+  table_.Restore(status, limits_, now(), FollowedJob{"job 4711", 0, 10 * kMinute});
   Connect("n1");
   Record(table_.Join(status.id, "n1", now()));
   ASSERT_EQ(All<StartNode>().size(), 1u);

@@ -136,7 +136,7 @@ TEST_F(LeasesTest, ARestartedDaemonReadsTheClocksFirst) {
   Join("b", true, kMs);
   const std::string id = Order({"a", "b"});
   SessionTable restarted;
-  restarted.Restore(*table_.Status(id, now()), now());
+  restarted.Restore(*table_.Status(id, now()), limits_, now());
   EXPECT_TRUE(restarted.WantingLoops(now()).empty()) << "nobody is back";
   for (const char* node : {"a", "b"}) {
     AgentFacts facts = Agent(node);
@@ -159,7 +159,7 @@ TEST_F(LeasesTest, ARestartedDaemonDoesNotWaitForEver) {
   Join("a", true, kMs);
   const std::string id = Order({"a"});
   SessionTable restarted;
-  restarted.Restore(*table_.Status(id, now()), now());
+  restarted.Restore(*table_.Status(id, now()), limits_, now());
   Pass(10 * kSecond - 1);
   EXPECT_TRUE(restarted.WantingLoops(now()).empty());
   Pass(1);

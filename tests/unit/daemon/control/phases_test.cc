@@ -133,7 +133,7 @@ TEST_F(PhasesTest, RevisionsGrowAlsoOverARestartOfTheDaemon) {
   const uint64_t before = All<MeasureNode>().back().order.revision;
   Pass(kSecond);
   SessionTable restarted;
-  restarted.Restore(*table_.Status(id, now()), now());
+  restarted.Restore(*table_.Status(id, now()), limits_, now());
   restarted.AgentConnected(Agent("n"), now());
   const Decisions orders = restarted.HotLoops(id, {Loop("b")}, now());
   ASSERT_FALSE(orders.empty());

@@ -37,13 +37,13 @@ TEST_F(ControlTest, PidsNeedANode) {
   ProfileSpec spec;
   spec.target.pids = {42};
   Connect("a");
-  EXPECT_EQ(table_.Plan({spec, kAlice, "elsewhere"}, limits_, now())->nodes[0].node, "a");
+  EXPECT_EQ(table_.Plan({spec, kAlice, "elsewhere"}, limits_, now())->status.nodes[0].node, "a");
   Connect("b");
-  EXPECT_EQ(table_.Plan({spec, kAlice, "b"}, limits_, now())->nodes[0].node, "b");
+  EXPECT_EQ(table_.Plan({spec, kAlice, "b"}, limits_, now())->status.nodes[0].node, "b");
   EXPECT_EQ(table_.Plan({spec, kAlice, "elsewhere"}, limits_, now()).status().code(),
             absl::StatusCode::kInvalidArgument);
   spec.target.node = "a";
-  EXPECT_EQ(table_.Plan({spec, kAlice, "b"}, limits_, now())->nodes[0].node, "a");
+  EXPECT_EQ(table_.Plan({spec, kAlice, "b"}, limits_, now())->status.nodes[0].node, "a");
   spec.target.node = "c";
   EXPECT_EQ(table_.Plan({spec, kAlice, "b"}, limits_, now()).status().code(),
             absl::StatusCode::kUnavailable);
@@ -65,7 +65,7 @@ TEST_F(ControlTest, AnOlderAgentIsNotGivenATree) {
   Record(table_.AgentConnected(old, now()));
   const auto taken = table_.Plan({spec, kAlice, "n1"}, limits_, now());
   ASSERT_TRUE(taken.ok()) << taken.status();
-  EXPECT_TRUE(taken->spec.target.tree);
+  EXPECT_TRUE(taken->status.spec.target.tree);
 }
 
 TEST_F(ControlTest, UserAgentsServeTheirUserOnly) {
@@ -85,9 +85,7 @@ TEST_F(ControlTest, ActiveProfilesAreLimited) {
   const auto free = [&](const Requester& who, bool by_site = false) {
     SubmitRequest request{CommandSpec(), who, ""};
     request.by_site = by_site;
-    const auto planned = table_.Plan(request, limits_, now());
-    if (planned.ok()) table_.Abandon(*planned);
-    return planned.ok();
+    return table_.Plan(request, limits_, now()).ok();
   };
   for (int i = 0; i < 8; ++i) Submit();
   EXPECT_FALSE(free(kAlice)) << "of one user";
@@ -100,20 +98,42 @@ TEST_F(ControlTest, ActiveProfilesAreLimited) {
   EXPECT_FALSE(free(kAlice, true));
 }
 
-TEST_F(ControlTest, APlanTakesAPlaceUntilItIsAddedOrAbandoned) {
+TEST_F(ControlTest, APlanTakesAPlaceUntilItsProfileIsOverOrItCameToNothing) {
   Connect("a");
   const SubmitRequest request{CommandSpec(), kAlice, ""};
+  const auto code = [&] { return table_.Plan(request, limits_, now()).status().code(); };
   for (int i = 0; i < 6; ++i) Submit();
   auto first = table_.Plan(request, limits_, now());
   ASSERT_TRUE(first.ok());
-  ASSERT_TRUE(table_.Plan(request, limits_, now()).ok());
-  EXPECT_EQ(table_.Plan(request, limits_, now()).status().code(),
-            absl::StatusCode::kResourceExhausted);
-  table_.Abandon(*first);
-  EXPECT_TRUE(table_.Plan(request, limits_, now()).ok());
-  first->id = "p-1";
+  std::optional<PlannedProfile> second = *table_.Plan(request, limits_, now());
+  EXPECT_EQ(code(), absl::StatusCode::kResourceExhausted);
+  second.reset();
+  EXPECT_EQ(code(), absl::StatusCode::kOk);
+  first->status.id = "p-1";
   Record(table_.Add(*std::move(first), now()));
-  EXPECT_EQ(table_.Plan(request, limits_, now()).status().code(),
+  second = *table_.Plan(request, limits_, now());
+  EXPECT_EQ(code(), absl::StatusCode::kResourceExhausted);
+  Record(*table_.Cancel("p-1", "alice", now()));
+  Report("a", "p-1", Phase::kFinished);
+  Record(table_.Finalised("p-1", true, now()));
+  ASSERT_FALSE(table_.Active("p-1"));
+  EXPECT_EQ(code(), absl::StatusCode::kOk);
+}
+
+TEST_F(ControlTest, WhatGoesOnAfterARestartHasItsPlaceWhateverTheLimitIs) {
+  Connect("a");
+  LimitValues low = StandardLimits();
+  low[static_cast<size_t>(Limit::kProfilesPerUser)] = 1;
+  limits_.Set(low);
+  for (int i = 0; i < 2; ++i) {
+    ProfileStatus status;
+    status.id = absl::StrCat("p-", i);
+    status.requester = kAlice;
+    status.state = ProfileState::kDiscovering;
+    table_.Restore(status, limits_, now());
+  }
+  EXPECT_TRUE(table_.Active("p-1"));
+  EXPECT_EQ(table_.Plan({CommandSpec(), kAlice, ""}, limits_, now()).status().code(),
             absl::StatusCode::kResourceExhausted);
 }
 

@@ -153,7 +153,7 @@ TEST_F(UntilKnownTest, ARestartOfPerfdGoesOnToTheSameEnd) {
   ASSERT_TRUE(saved.has_value());
   EXPECT_EQ(saved->course.end, EndReason::kKnown);
   SessionTable later;
-  later.Restore(*saved, now());
+  later.Restore(*saved, limits_, now());
   const Decisions back = later.AgentConnected(Agent("a"), now());
   ASSERT_EQ(back.size(), size_t{1});
   EXPECT_TRUE(std::holds_alternative<StopNode>(back[0]));

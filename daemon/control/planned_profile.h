@@ -1,0 +1,23 @@
+// daemon/control/planned_profile.h - a profile that is wanted and has its places, between the request and its id.
+#ifndef DAEMON_CONTROL_PLANNED_PROFILE_H_
+#define DAEMON_CONTROL_PLANNED_PROFILE_H_
+
+#include "core/model/profile.h"
+#include "daemon/limits/limits.h"
+
+namespace perfd::daemon {
+
+// What a profile takes of the limits until it is over.
+struct ProfilePlaces {
+  Share own;  // of its user; empty: the site asked for it
+  Share all;
+};
+
+struct PlannedProfile {
+  ProfileStatus status;  // without an id
+  ProfilePlaces places;
+};
+
+}  // namespace perfd::daemon
+
+#endif  // DAEMON_CONTROL_PLANNED_PROFILE_H_
