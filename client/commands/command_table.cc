@@ -3,10 +3,10 @@
 namespace perfd::client {
 
 std::vector<CommandEntry> AllCommands() {
-  return {SubmitCommand(),  ValidateCommand(),  ExplainCommand(), ListCommand(),   StatusCommand(),
-          WatchCommand(),   ReportCommand(),    LoopsCommand(),   DiffCommand(),   HistoryCommand(),
-          AuditCommand(),   CancelCommand(),    NodesCommand(),   DoctorCommand(), HookCommand(),
-          VersionCommand(), CompletionCommand()};
+  return {SubmitCommand(), ValidateCommand(), ExplainCommand(),   ListCommand(),   StatusCommand(),
+          WatchCommand(),  ReportCommand(),   LoopsCommand(),     DiffCommand(),   HistoryCommand(),
+          AuditCommand(),  CancelCommand(),   NodesCommand(),     LimitsCommand(), DoctorCommand(),
+          HookCommand(),   VersionCommand(),  CompletionCommand()};
 }
 
 }  // namespace perfd::client

@@ -21,6 +21,7 @@ CommandEntry HistoryCommand();
 CommandEntry AuditCommand();
 CommandEntry CancelCommand();
 CommandEntry NodesCommand();
+CommandEntry LimitsCommand();
 CommandEntry DoctorCommand();
 CommandEntry HookCommand();
 CommandEntry VersionCommand();

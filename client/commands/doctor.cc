@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/commands/command_table.h"
-#include "client/render/nodes_text.h"
+#include "client/render/site/nodes_text.h"
 #include "client/rpc/rpc_status.h"
 #include "core/base/version.h"
 #include "core/json/status_json.h"

@@ -14,11 +14,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "client/rpc/hook_client.h"
 #include "core/model/history.h"
-#include "core/model/hook.h"
 #include "core/model/node.h"
 #include "core/model/profile.h"
 #include "core/model/report.h"
+#include "core/model/site/limit_use.h"
 
 namespace perfd::client {
 
@@ -60,11 +61,10 @@ class DaemonClient {
   virtual absl::StatusOr<std::string> GetReportUrl(absl::string_view id) = 0;
   // The loops of one program over its profiles; `command` empty: that of the newest profile.
   virtual absl::StatusOr<ProgramHistory> GetHistory(absl::string_view command, int limit) = 0;
-  // Schedulers: a job begins, or has ended.
-  virtual absl::StatusOr<HookAnswer> HookBegin(const HookJob& job, absl::Duration timeout) = 0;
-  virtual absl::StatusOr<HookAnswer> HookEnd(const HookJob& job, absl::Duration timeout) = 0;
-  // The latest decisions about jobs.
-  virtual absl::StatusOr<HookOverview> HookList(int limit) = 0;
+  // What each limit is for the caller, in the order of perfd's table. kUnimplemented: a perfd of before.
+  virtual absl::StatusOr<std::vector<LimitUse>> ListLimits() = 0;
+  // What schedulers ask.
+  virtual HookClient& hooks() = 0;
   // `node` empty: the daemon and every connected node.
   virtual absl::StatusOr<std::vector<DoctorReport>> Doctor(absl::string_view node) = 0;
   virtual absl::StatusOr<DaemonVersion> GetVersion() = 0;

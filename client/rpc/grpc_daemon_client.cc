@@ -14,6 +14,7 @@
 #include "core/base/version.h"
 #include "core/dial/dial_settings.h"
 #include "core/wire/history_wire.h"
+#include "core/wire/site/limit_wire.h"
 #include "core/wire/wire.h"
 
 namespace perfd::client {
@@ -50,7 +51,7 @@ absl::StatusOr<std::unique_ptr<GrpcDaemonClient>> GrpcDaemonClient::Connect(
 absl::Status GrpcDaemonClient::Reconnect() {
   ASSIGN_OR_RETURN(const auto channel, Dial(options_));
   stub_ = v1::Profiler::NewStub(channel);
-  hook_stub_ = v1::Hook::NewStub(channel);
+  hooks_ = std::make_unique<GrpcHookClient>(channel, options_.address);
   return absl::OkStatus();
 }
 
@@ -146,6 +147,12 @@ absl::StatusOr<ProgramHistory> GrpcDaemonClient::GetHistory(absl::string_view co
   request.set_limit(limit);
   ASSIGN_OR_RETURN(const v1::HistoryResponse response,
                    Call(&v1::Profiler::Stub::GetHistory, request, kReport));
+  return wire::FromProto(response);
+}
+
+absl::StatusOr<std::vector<LimitUse>> GrpcDaemonClient::ListLimits() {
+  ASSIGN_OR_RETURN(const v1::ListLimitsResponse response,
+                   Call(&v1::Profiler::Stub::ListLimits, v1::ListLimitsRequest(), kQuick));
   return wire::FromProto(response);
 }
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "client/rpc/daemon_client.h"
+#include "client/rpc/grpc_hook_client.h"
 #include "core/base/clock.h"
 #include "core/dial/dial.h"
-#include "perfd/v1/hook.grpc.pb.h"
 #include "perfd/v1/profiler.grpc.pb.h"
 
 namespace perfd::client {
@@ -31,9 +31,8 @@ class GrpcDaemonClient final : public DaemonClient {
   absl::StatusOr<std::vector<AuditEntry>> ListAudit(absl::string_view id, int limit) override;
   absl::StatusOr<std::string> GetReportUrl(absl::string_view id) override;
   absl::StatusOr<ProgramHistory> GetHistory(absl::string_view command, int limit) override;
-  absl::StatusOr<HookAnswer> HookBegin(const HookJob& job, absl::Duration timeout) override;
-  absl::StatusOr<HookAnswer> HookEnd(const HookJob& job, absl::Duration timeout) override;
-  absl::StatusOr<HookOverview> HookList(int limit) override;
+  absl::StatusOr<std::vector<LimitUse>> ListLimits() override;
+  HookClient& hooks() override { return *hooks_; }
   absl::StatusOr<std::vector<DoctorReport>> Doctor(absl::string_view node) override;
   absl::StatusOr<DaemonVersion> GetVersion() override;
   absl::Status Watch(const WatchOptions& options,
@@ -43,7 +42,6 @@ class GrpcDaemonClient final : public DaemonClient {
   explicit GrpcDaemonClient(const DialOptions& options) : options_(options) {}
   // A channel made from a descriptor cannot reconnect: a lost daemon needs a new one.
   absl::Status Reconnect();
-  absl::StatusOr<HookAnswer> CallHook(const HookJob& job, absl::Duration timeout, bool begins);
   absl::Status WaitToReconnect(absl::Duration wait,
                                const std::function<absl::Status()>& keep_going);
 
@@ -57,7 +55,7 @@ class GrpcDaemonClient final : public DaemonClient {
   DialOptions options_;
   SystemClock clock_;
   std::unique_ptr<v1::Profiler::Stub> stub_;
-  std::unique_ptr<v1::Hook::Stub> hook_stub_;
+  std::unique_ptr<GrpcHookClient> hooks_;
 };
 
 }  // namespace perfd::client

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "core/model/site/limit_use.h"
 
 namespace perfd::daemon {
 
@@ -36,9 +37,6 @@ enum class Limit {
 };
 inline constexpr size_t kLimits = static_cast<size_t>(Limit::kAuditPerUser) + 1;
 
-// Whose share of it is counted.
-enum class LimitPer { kEveryone, kUser, kAddress, kStream };
-
 inline constexpr absl::string_view kLimitsSection = "limits.";
 
 struct LimitRow {
@@ -48,6 +46,7 @@ struct LimitRow {
   absl::string_view what;       // "calls of watch that stand"
   absl::string_view unit = "";  // of the value; empty: a count
   bool a_minute = false;        // what is taken in a minute, not what is held
+  bool is_counted = true;       // false: by gRPC or the store, not by Limits
   int64_t standard = 0;         // without configuration
   int64_t low = 0;              // what may be configured
   int64_t high = 0;

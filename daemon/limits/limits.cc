@@ -9,9 +9,27 @@
 namespace perfd::daemon {
 namespace {
 
+constexpr int64_t kMinuteNs = 60 * kNsPerSecond;
+constexpr size_t kMostShown = 5;
+
 // Everybody's together have one holder.
 LimitHolder HolderOf(Limit limit, const LimitHolder& who) {
   return RowOf(limit).per == LimitPer::kEveryone ? LimitHolder() : who;
+}
+
+// The users with most of it, from most to least.
+std::vector<LimitHolding> MostOf(const std::map<std::pair<Limit, LimitHolder>, int64_t>& counts,
+                                 Limit limit) {
+  std::vector<LimitHolding> all;
+  for (auto it = counts.lower_bound({limit, LimitHolder()});
+       it != counts.end() && it->first.first == limit; ++it) {
+    if (const auto* uid = std::get_if<uint32_t>(&it->first.second))
+      all.push_back({.uid = *uid, .used = it->second});
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const LimitHolding& a, const LimitHolding& b) { return a.used > b.used; });
+  all.resize(std::min(all.size(), kMostShown));
+  return all;
 }
 
 std::string InWords(const LimitHolder& who) {
@@ -105,10 +123,7 @@ Share Limits::Hold(Limit limit, uint32_t uid) {
 absl::Status Limits::Spend(Limit limit, uint32_t uid, int64_t amount, int64_t now_ns) {
   if (amount <= 0) return absl::OkStatus();
   MutexLock lock(&mutex_);
-  if (const int64_t minute = now_ns / (60 * kNsPerSecond); minute != minute_) {
-    spent_.clear();
-    minute_ = minute;
-  }
+  BeginMinute(now_ns);
   int64_t& spent = spent_[{limit, HolderOf(limit, uid)}];
   const int64_t value = values_[static_cast<size_t>(limit)];
   if (amount > value || spent > value - amount) return Refuse(limit, uid);
@@ -120,6 +135,43 @@ void Limits::GiveBack(Limit limit, const LimitHolder& holder) {
   MutexLock lock(&mutex_);
   const auto found = used_.find({limit, holder});
   if (found != used_.end() && --found->second == 0) used_.erase(found);
+}
+
+void Limits::BeginMinute(int64_t now_ns) {
+  const int64_t minute = now_ns / kMinuteNs;
+  if (minute == minute_) return;
+  spent_.clear();
+  minute_ = minute;
+}
+
+std::vector<LimitUse> Limits::UsesOf(const Requester& who, int64_t now_ns) {
+  MutexLock lock(&mutex_);
+  BeginMinute(now_ns);
+  std::vector<LimitUse> uses;
+  for (const LimitRow& row : LimitTable()) {
+    const auto index = static_cast<size_t>(row.limit);
+    const bool own = row.per == LimitPer::kUser;
+    LimitUse use{.key = std::string(row.key),
+                 .what = std::string(row.what),
+                 .per = row.per,
+                 .unit = std::string(row.unit),
+                 .period_ns = row.a_minute ? kMinuteNs : 0,
+                 .value = values_[index],
+                 .kept = std::min(row.kept, values_[index] / 2),
+                 .bound = !own || !who.privileged,
+                 .used = std::nullopt,
+                 .refusals = hits_[index],
+                 .instead = std::string(row.instead),
+                 .most = {}};
+    const Counts& counts = row.a_minute ? spent_ : used_;
+    if (row.is_counted && row.per != LimitPer::kAddress) {
+      const auto found = counts.find({row.limit, HolderOf(row.limit, who.uid)});
+      use.used = found == counts.end() ? 0 : found->second;
+    }
+    if (own && who.privileged) use.most = MostOf(counts, row.limit);
+    uses.push_back(std::move(use));
+  }
+  return uses;
 }
 
 std::array<uint64_t, kLimits> Limits::Hits() const {

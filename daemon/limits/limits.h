@@ -15,6 +15,7 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -70,6 +71,8 @@ class Limits {
 
   // How often each limit has refused somebody, in the order of the table.
   std::array<uint64_t, kLimits> Hits() const;
+  // What each limit is for them, in the order of the table.
+  std::vector<LimitUse> UsesOf(const Requester& who, int64_t now_ns);
 
  private:
   friend class Share;
@@ -80,6 +83,7 @@ class Limits {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Refuse(Limit limit, const LimitHolder& who) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GiveBack(Limit limit, const LimitHolder& holder);
+  void BeginMinute(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable Mutex mutex_;
   LimitValues values_ ABSL_GUARDED_BY(mutex_);

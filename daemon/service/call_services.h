@@ -97,6 +97,8 @@ class ProfilerCalls final : public v1::Profiler::CallbackService {
                         v1::ReportUrlResponse* response) override;
   Reactor* GetHistory(Context* context, const v1::HistoryRequest* request,
                       v1::HistoryResponse* response) override;
+  Reactor* ListLimits(Context* context, const v1::ListLimitsRequest* request,
+                      v1::ListLimitsResponse* response) override;
   Reactor* GetVersion(Context* context, const v1::GetVersionRequest* request,
                       v1::GetVersionResponse* response) override;
 

@@ -1,12 +1,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/clock.h"
 #include "core/base/mutex.h"
 #include "core/base/status_macros.h"
 #include "core/base/version.h"
 #include "core/wire/check.h"
 #include "core/wire/history_wire.h"
 #include "core/wire/node_wire.h"
+#include "core/wire/site/limit_wire.h"
 #include "core/wire/variant_wire.h"
 #include "core/wire/wire.h"
 #include "daemon/service/call_services.h"
@@ -175,6 +177,14 @@ grpc::ServerUnaryReactor* ProfilerCalls::GetHistory(Context* context,
         shared_.pipeline.History(requester, request->command().substr(0, kMaxHistoryText),
                                  request->limit()));
     *response = wire::ToProto(history);
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* ProfilerCalls::ListLimits(Context* context, const v1::ListLimitsRequest*,
+                                                    v1::ListLimitsResponse* response) {
+  return Answer(context, [this, response](const Requester& requester) -> absl::Status {
+    *response = wire::ToProto(shared_.limits.UsesOf(requester, SystemClock().MonotonicNs()));
     return absl::OkStatus();
   });
 }

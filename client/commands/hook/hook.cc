@@ -93,8 +93,9 @@ ExitCode Call(Terminal& terminal, const HookOptions& options, const absl::Status
     Say(terminal, daemon.status().message());
     return ExitCode::kOk;
   }
-  const absl::StatusOr<HookAnswer> answer = begins ? (*daemon)->HookBegin(*job, TimeoutOf(options))
-                                                   : (*daemon)->HookEnd(*job, TimeoutOf(options));
+  HookClient& hooks = (*daemon)->hooks();
+  const absl::StatusOr<HookAnswer> answer =
+      begins ? hooks.Begin(*job, TimeoutOf(options)) : hooks.End(*job, TimeoutOf(options));
   if (!answer.ok()) {
     Say(terminal, answer.status().message());
   } else if (begins && answer->decision != HookDecision::kProfile) {
@@ -105,7 +106,7 @@ ExitCode Call(Terminal& terminal, const HookOptions& options, const absl::Status
 
 ExitCode List(Terminal& terminal, const HookOptions& options) {
   return WithDaemon(terminal, [&](DaemonClient& daemon) -> absl::StatusOr<ExitCode> {
-    ASSIGN_OR_RETURN(const HookOverview overview, daemon.HookList(options.limit));
+    ASSIGN_OR_RETURN(const HookOverview overview, daemon.hooks().List(options.limit));
     terminal.out << (terminal.json ? HookToJsonLine(overview)
                                    : RenderHook(overview, terminal.clock.UnixNs()));
     return ExitCode::kOk;

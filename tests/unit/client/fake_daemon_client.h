@@ -19,6 +19,7 @@ struct FakeDaemon {
   Report report = SampleReport();
   std::vector<NodeStatus> nodes;
   std::vector<DoctorReport> doctor;
+  std::vector<LimitUse> limits;
   std::vector<DoctorCheck> own_certificate;
   std::vector<AuditEntry> audit;
   std::string url = "http://127.0.0.1:9754/profiles/p-000042?key=00";
@@ -38,6 +39,36 @@ struct FakeDaemon {
   std::vector<HookJob> ended;
   absl::Duration hook_timeout;
   int hook_limit = 0;
+};
+
+// The value, or the daemon's error.
+template <typename T>
+absl::StatusOr<T> AnswerOf(const FakeDaemon& fake, const T& value) {
+  if (!fake.error.ok()) return fake.error;
+  return value;
+}
+
+class FakeHookClient final : public HookClient {
+ public:
+  explicit FakeHookClient(FakeDaemon& fake) : fake_(fake) {}
+
+  absl::StatusOr<HookAnswer> Begin(const HookJob& job, absl::Duration timeout) override {
+    fake_.begun.push_back(job);
+    fake_.hook_timeout = timeout;
+    return AnswerOf(fake_, fake_.hook_answer);
+  }
+  absl::StatusOr<HookAnswer> End(const HookJob& job, absl::Duration timeout) override {
+    fake_.ended.push_back(job);
+    fake_.hook_timeout = timeout;
+    return AnswerOf(fake_, fake_.hook_answer);
+  }
+  absl::StatusOr<HookOverview> List(int limit) override {
+    fake_.hook_limit = limit;
+    return AnswerOf(fake_, fake_.hook_overview);
+  }
+
+ private:
+  FakeDaemon& fake_;
 };
 
 class FakeDaemonClient final : public DaemonClient {
@@ -80,20 +111,8 @@ class FakeDaemonClient final : public DaemonClient {
     fake_.history_asked = {std::string(command), limit};
     return Answer(fake_.history);
   }
-  absl::StatusOr<HookAnswer> HookBegin(const HookJob& job, absl::Duration timeout) override {
-    fake_.begun.push_back(job);
-    fake_.hook_timeout = timeout;
-    return Answer(fake_.hook_answer);
-  }
-  absl::StatusOr<HookAnswer> HookEnd(const HookJob& job, absl::Duration timeout) override {
-    fake_.ended.push_back(job);
-    fake_.hook_timeout = timeout;
-    return Answer(fake_.hook_answer);
-  }
-  absl::StatusOr<HookOverview> HookList(int limit) override {
-    fake_.hook_limit = limit;
-    return Answer(fake_.hook_overview);
-  }
+  absl::StatusOr<std::vector<LimitUse>> ListLimits() override { return Answer(fake_.limits); }
+  HookClient& hooks() override { return hooks_; }
   std::vector<DoctorCheck> CheckOwnCertificate() override { return fake_.own_certificate; }
   absl::StatusOr<std::vector<DoctorReport>> Doctor(absl::string_view) override {
     return Answer(fake_.doctor);
@@ -114,11 +133,11 @@ class FakeDaemonClient final : public DaemonClient {
  private:
   template <typename T>
   absl::StatusOr<T> Answer(const T& value) {
-    if (!fake_.error.ok()) return fake_.error;
-    return value;
+    return AnswerOf(fake_, value);
   }
 
   FakeDaemon& fake_;
+  FakeHookClient hooks_{fake_};
 };
 
 }  // namespace perfd::client

@@ -1,4 +1,4 @@
-#include "client/render/nodes_text.h"
+#include "client/render/site/nodes_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

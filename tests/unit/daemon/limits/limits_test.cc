@@ -36,6 +36,16 @@ std::vector<Share> AcquireAll(Limits& limits, Limit limit, const Requester& who,
   }
 }
 
+std::vector<Share> AcquireSome(Limits& limits, Limit limit, const std::vector<Requester>& by) {
+  std::vector<Share> shares;
+  for (const Requester& who : by) {
+    auto share = limits.Acquire(limit, who);
+    EXPECT_TRUE(share.ok()) << share.status();
+    if (share.ok()) shares.push_back(*std::move(share));
+  }
+  return shares;
+}
+
 TEST(LimitTableTest, ARowForEachLimitInTheirOrder) {
   ASSERT_EQ(LimitTable().size(), kLimits);
   for (size_t i = 0; i < kLimits; ++i) {
@@ -115,6 +125,27 @@ TEST(LimitsTest, WhatWasThereBeforeIsCountedAndNeverRefused) {
   EXPECT_TRUE(absl::IsResourceExhausted(limits.Acquire(Limit::kProfilesPerUser, kAlice).status()));
   shares.clear();
   EXPECT_TRUE(limits.Acquire(Limit::kProfilesPerUser, kAlice).ok());
+}
+
+TEST(LimitsTest, EverybodySeesTheirOwnUseAndAdministratorsWhoHasMost) {
+  Limits limits(Only(4));
+  const auto held = AcquireSome(limits, Limit::kProfilesPerUser, {kAlice, kAlice, kBob});
+  ASSERT_TRUE(limits.Spend(Limit::kAuditPerUser, kAlice.uid, 3, 0).ok());
+  const auto use = [&](const Requester& who, Limit limit, int64_t at_ns = 0) {
+    return limits.UsesOf(who, at_ns)[static_cast<size_t>(limit)];
+  };
+  EXPECT_EQ(use(kAlice, Limit::kProfilesPerUser).used, 2);
+  EXPECT_EQ(use(kBob, Limit::kProfilesPerUser).used, 1);
+  EXPECT_TRUE(use(kBob, Limit::kProfilesPerUser).bound);
+  EXPECT_TRUE(use(kBob, Limit::kProfilesPerUser).most.empty());
+  EXPECT_EQ(use(kAlice, Limit::kAuditPerUser).used, 3);
+  EXPECT_EQ(use(kAlice, Limit::kAuditPerUser, 60 * kNsPerSecond).used, 0) << "a new minute";
+  EXPECT_EQ(use(kAlice, Limit::kDoorMemory).used, std::nullopt);
+  EXPECT_EQ(use(kAlice, Limit::kConnectionsPerAddress).used, std::nullopt);
+  const LimitUse of_root = use(kRoot, Limit::kProfilesPerUser);
+  EXPECT_FALSE(of_root.bound);
+  EXPECT_EQ(of_root.used, 0);
+  EXPECT_EQ(of_root.most, (std::vector<LimitHolding>{{kAlice.uid, 2}, {kBob.uid, 1}}));
 }
 
 TEST(LimitsTest, AMinuteHasSoManyAndNoMore) {

@@ -230,6 +230,8 @@ class AuthorisationTest : public TlsTest {
     calls.push_back(
         Asking<v1::ListNodesRequest, v1::ListNodesResponse>("ListNodes", &Stub::ListNodes));
     calls.push_back(
+        Asking<v1::ListLimitsRequest, v1::ListLimitsResponse>("ListLimits", &Stub::ListLimits));
+    calls.push_back(
         Asking<v1::GetVersionRequest, v1::GetVersionResponse>("GetVersion", &Stub::GetVersion));
     for (const bool begins : {true, false})
       calls.push_back({begins ? "Hook.Begin" : "Hook.End", [begins](const KindOfPeer& peer) {

@@ -1,6 +1,6 @@
-// client/render/nodes_text.h - nodes and doctor's findings as text.
-#ifndef CLIENT_RENDER_NODES_TEXT_H_
-#define CLIENT_RENDER_NODES_TEXT_H_
+// client/render/site/nodes_text.h - nodes and doctor's findings as text.
+#ifndef CLIENT_RENDER_SITE_NODES_TEXT_H_
+#define CLIENT_RENDER_SITE_NODES_TEXT_H_
 
 #include <string>
 #include <vector>
@@ -24,4 +24,4 @@ bool AllWell(const std::vector<DoctorReport>& reports);
 
 }  // namespace perfd::client
 
-#endif  // CLIENT_RENDER_NODES_TEXT_H_
+#endif  // CLIENT_RENDER_SITE_NODES_TEXT_H_
