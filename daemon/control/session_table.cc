@@ -75,13 +75,14 @@ Decisions SessionTable::AgentConnected(const AgentFacts& facts, Moment now) {
   Decisions out;
   for (const std::string& id : facts.active_profiles) {
     const auto it = sessions_.find(id);
-    if (it == sessions_.end() || !StandingIn(it->second.stored_status(), facts.node).asked) {
+    if (it == sessions_.end() ||
+        !StandingIn(it->second.session.stored_status(), facts.node).asked) {
       out.push_back(StopNode{facts.node, id, "the profile is over"});
     }
   }
-  for (auto& [id, session] : sessions_) {
-    if (Serves(facts, session.stored_status().requester))
-      Append(out, session.Connected(facts, now));
+  for (auto& [id, active] : sessions_) {
+    if (Serves(facts, active.session.stored_status().requester))
+      Append(out, active.session.Connected(facts, now));
   }
   return out;
 }
@@ -90,13 +91,13 @@ void SessionTable::ClockRead(const std::string& node, const ClockReading& readin
   const auto it = agents_.find(node);
   if (it == agents_.end()) return;
   it->second.clock = reading;
-  for (auto& [id, session] : sessions_) session.Know(it->second);
+  for (auto& [id, active] : sessions_) active.session.Know(it->second);
 }
 
 Decisions SessionTable::AgentGone(const std::string& node, Moment now) {
   agents_.erase(node);
   Decisions out;
-  for (auto& [id, session] : sessions_) Append(out, session.Disconnected(node, now));
+  for (auto& [id, active] : sessions_) Append(out, active.session.Disconnected(node, now));
   return out;
 }
 
@@ -111,12 +112,11 @@ const AgentFacts* SessionTable::AgentFor(const std::string& node,
   return agent != nullptr && Serves(*agent, requester) ? agent : nullptr;
 }
 
-absl::StatusOr<PlannedProfile> SessionTable::Plan(const SubmitRequest& request, Limits& limits,
-                                                  Moment now) const {
+absl::StatusOr<PlannedProfile> SessionTable::Plan(const SubmitRequest& request, Moment now) const {
   RETURN_IF_ERROR(ValidateProfileSpec(request.spec));
   RETURN_IF_ERROR(Authorise(request));
   PlannedProfile planned;
-  ASSIGN_OR_RETURN(planned.places, AcquirePlaces(request, limits));
+  ASSIGN_OR_RETURN(planned.places, AcquirePlaces(request, limits_));
   ASSIGN_OR_RETURN(const std::vector<std::string> nodes, ChooseNodes(request));
   if (request.spec.target.tree) RETURN_IF_ERROR(CheckTakesTrees(nodes, agents_));
   ProfileStatus& status = planned.status;
@@ -177,17 +177,17 @@ absl::StatusOr<std::string> SessionTable::NodeOfPids(const SubmitRequest& reques
 Decisions SessionTable::Add(PlannedProfile planned, Moment now,
                             const std::optional<FollowedJob>& job) {
   std::string id = planned.status.id;
-  auto [it, added] = sessions_.try_emplace(id, std::move(planned.status), limits_, now);
+  auto [it, added] = sessions_.try_emplace(
+      id, ActiveProfile{{std::move(planned.status), control_, now}, std::move(planned.places)});
   if (!added) return {};
-  places_[id] = std::move(planned.places);
-  if (job.has_value()) it->second.FollowJob(*job, now);
-  for (const auto& [node, facts] : agents_) it->second.Know(facts);
+  if (job.has_value()) it->second.session.FollowJob(*job, now);
+  for (const auto& [node, facts] : agents_) it->second.session.Know(facts);
   // A node may have left between Plan and Add, or have only an agent of another user; its grace begins now.
-  const Requester requester = it->second.stored_status().requester;
-  Decisions out = it->second.Start(now);
-  for (const NodeProgress& node : it->second.stored_status().nodes) {
+  const Requester requester = it->second.session.stored_status().requester;
+  Decisions out = it->second.session.Start(now);
+  for (const NodeProgress& node : it->second.session.stored_status().nodes) {
     if (AgentFor(node.node, requester) == nullptr)
-      Append(out, it->second.Disconnected(node.node, now));
+      Append(out, it->second.session.Disconnected(node.node, now));
   }
   std::erase_if(out, [&](const Decision& decision) {
     const auto* start = std::get_if<StartNode>(&decision);
@@ -196,34 +196,35 @@ Decisions SessionTable::Add(PlannedProfile planned, Moment now,
   return out;
 }
 
-void SessionTable::Restore(ProfileStatus status, Limits& limits, Moment now,
+void SessionTable::Restore(ProfileStatus status, Moment now,
                            const std::optional<FollowedJob>& job) {
   std::string id = status.id;
   const uint32_t uid = status.requester.uid;
-  auto [it, added] = sessions_.try_emplace(id, std::move(status), limits_, now);
+  ProfilePlaces places{.own = {}, .all = limits_.Hold(Limit::kProfiles, uid)};
+  if (!job.has_value()) places.own = limits_.Hold(Limit::kProfilesPerUser, uid);
+  auto [it, added] = sessions_.try_emplace(
+      id, ActiveProfile{{std::move(status), control_, now}, std::move(places)});
   if (!added) return;
-  ProfilePlaces& places = places_[id];
-  if (!job.has_value()) places.own = limits.Hold(Limit::kProfilesPerUser, uid);
-  places.all = limits.Hold(Limit::kProfiles, uid);
-  it->second.Restore(now);
-  if (job.has_value()) it->second.FollowJob(*job, now);
+  it->second.session.Restore(now);
+  if (job.has_value()) it->second.session.FollowJob(*job, now);
 }
 
 Decisions SessionTable::Join(const std::string& profile_id, const std::string& node, Moment now) {
   const auto it = sessions_.find(profile_id);
   if (it == sessions_.end()) return {};
-  return it->second.Join(node, AgentFor(node, it->second.stored_status().requester), now);
+  return it->second.session.Join(node, AgentFor(node, it->second.session.stored_status().requester),
+                                 now);
 }
 
 Decisions SessionTable::JobEnded(const std::string& profile_id, const std::string& node,
                                  Moment now) {
   const auto it = sessions_.find(profile_id);
-  return it == sessions_.end() ? Decisions{} : it->second.JobEnded(node, now);
+  return it == sessions_.end() ? Decisions{} : it->second.session.JobEnded(node, now);
 }
 
 Decisions SessionTable::Update(const std::string& node, const SessionUpdate& update, Moment now) {
   const auto it = sessions_.find(update.profile_id);
-  if (it != sessions_.end()) return it->second.Update(node, update, now);
+  if (it != sessions_.end()) return it->second.session.Update(node, update, now);
   if (update.phase == NodeProgress::Phase::kFinished ||
       update.phase == NodeProgress::Phase::kFailed)
     return {};
@@ -232,19 +233,19 @@ Decisions SessionTable::Update(const std::string& node, const SessionUpdate& upd
 
 Decisions SessionTable::Stored(const StoredWindow& window, Moment now) {
   const auto it = sessions_.find(window.profile_id);
-  return it == sessions_.end() ? Decisions{} : it->second.Stored(window, now);
+  return it == sessions_.end() ? Decisions{} : it->second.session.Stored(window, now);
 }
 
 Decisions SessionTable::Refused(const RefusedWindow& window, Moment now) {
   const auto it = sessions_.find(window.profile_id);
-  return it == sessions_.end() ? Decisions{} : it->second.Refused(window, now);
+  return it == sessions_.end() ? Decisions{} : it->second.session.Refused(window, now);
 }
 
 std::optional<Standing> SessionTable::StandingOf(const std::string& profile_id,
                                                  const std::string& node) const {
   const auto it = sessions_.find(profile_id);
   if (it == sessions_.end()) return std::nullopt;
-  return StandingIn(it->second.stored_status(), node);
+  return StandingIn(it->second.session.stored_status(), node);
 }
 
 absl::StatusOr<Decisions> SessionTable::Cancel(const std::string& profile_id, const std::string& by,
@@ -253,13 +254,13 @@ absl::StatusOr<Decisions> SessionTable::Cancel(const std::string& profile_id, co
   if (it == sessions_.end()) {
     return absl::FailedPreconditionError(absl::StrCat(profile_id, " is already over"));
   }
-  return it->second.Cancel(by, now);
+  return it->second.session.Cancel(by, now);
 }
 
 std::vector<ProfileStatus> SessionTable::WantingLoops(Moment now) const {
   std::vector<ProfileStatus> wanting;
-  for (const auto& [id, session] : sessions_) {
-    if (session.WantsLoops(now)) wanting.push_back(session.stored_status());
+  for (const auto& [id, active] : sessions_) {
+    if (active.session.WantsLoops(now)) wanting.push_back(active.session.stored_status());
   }
   return wanting;
 }
@@ -267,36 +268,33 @@ std::vector<ProfileStatus> SessionTable::WantingLoops(Moment now) const {
 Decisions SessionTable::HotLoops(const std::string& profile_id, std::vector<MeasureLoop> loops,
                                  Moment now) {
   const auto it = sessions_.find(profile_id);
-  return it == sessions_.end() ? Decisions{} : it->second.HotLoops(std::move(loops), now);
+  return it == sessions_.end() ? Decisions{} : it->second.session.HotLoops(std::move(loops), now);
 }
 
 std::vector<ProfileStatus> SessionTable::WantingHeat(Moment now) const {
   std::vector<ProfileStatus> wanting;
-  for (const auto& [id, session] : sessions_) {
-    if (session.WantsHeat(now)) wanting.push_back(session.stored_status());
+  for (const auto& [id, active] : sessions_) {
+    if (active.session.WantsHeat(now)) wanting.push_back(active.session.stored_status());
   }
   return wanting;
 }
 
 Decisions SessionTable::Heat(const std::string& profile_id, const HeatNow& heat, Moment now) {
   const auto it = sessions_.find(profile_id);
-  return it == sessions_.end() ? Decisions{} : it->second.Heat(heat, now);
+  return it == sessions_.end() ? Decisions{} : it->second.session.Heat(heat, now);
 }
 
 Decisions SessionTable::Tick(Moment now) {
   Decisions out;
-  for (auto& [id, session] : sessions_) Append(out, session.Tick(now));
+  for (auto& [id, active] : sessions_) Append(out, active.session.Tick(now));
   return out;
 }
 
 Decisions SessionTable::Finalised(const std::string& profile_id, bool ok, Moment now) {
   const auto it = sessions_.find(profile_id);
   if (it == sessions_.end()) return {};
-  Decisions out = it->second.Finalised(ok, now);
-  if (it->second.final()) {
-    sessions_.erase(it);
-    places_.erase(profile_id);
-  }
+  Decisions out = it->second.session.Finalised(ok, now);
+  if (it->second.session.final()) sessions_.erase(it);
   return out;
 }
 
@@ -304,18 +302,18 @@ absl::StatusOr<ProfileStatus> SessionTable::Status(const std::string& profile_id
                                                    Moment now) const {
   const auto it = sessions_.find(profile_id);
   if (it == sessions_.end()) return absl::NotFoundError(absl::StrCat(profile_id, " is not active"));
-  return it->second.Status(now);
+  return it->second.session.Status(now);
 }
 
 std::vector<std::string> SessionTable::Ids() const {
   std::vector<std::string> ids;
-  for (const auto& [id, session] : sessions_) ids.push_back(id);
+  for (const auto& [id, active] : sessions_) ids.push_back(id);
   return ids;
 }
 
 std::vector<ProfileStatus> SessionTable::Statuses(Moment now) const {
   std::vector<ProfileStatus> statuses;
-  for (const auto& [id, session] : sessions_) statuses.push_back(session.Status(now));
+  for (const auto& [id, active] : sessions_) statuses.push_back(active.session.Status(now));
   return statuses;
 }
 

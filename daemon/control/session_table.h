@@ -24,7 +24,9 @@ namespace perfd::daemon {
 
 class SessionTable {
  public:
-  explicit SessionTable(ControlLimits limits = {}) : limits_(limits) {}
+  // `limits` outlives it.
+  explicit SessionTable(Limits& limits, ControlLimits control = {})
+      : limits_(limits), control_(control) {}
 
   Decisions AgentConnected(const AgentFacts& facts, Moment now);
   Decisions AgentGone(const std::string& node, Moment now);
@@ -32,14 +34,13 @@ class SessionTable {
   const AgentFacts* FindAgent(const std::string& node) const;
 
   // What a request begins with, or why it is refused: the store gives profiles their ids, outside the lock, and others may
-  // plan meanwhile. `limits` outlives the profile.
-  absl::StatusOr<PlannedProfile> Plan(const SubmitRequest& request, Limits& limits,
-                                      Moment now) const;
+  // plan meanwhile.
+  absl::StatusOr<PlannedProfile> Plan(const SubmitRequest& request, Moment now) const;
   // Begins a planned profile that has its id. `job`: of a scheduler, which it follows (ProfileSession::FollowJob).
   Decisions Add(PlannedProfile planned, Moment now,
                 const std::optional<FollowedJob>& job = std::nullopt);
   // Takes up a profile the store says is not over, whatever the limits are now.
-  void Restore(ProfileStatus status, Limits& limits, Moment now,
+  void Restore(ProfileStatus status, Moment now,
                const std::optional<FollowedJob>& job = std::nullopt);
   // One more node of the job that a profile follows.
   Decisions Join(const std::string& profile_id, const std::string& node, Moment now);
@@ -75,10 +76,15 @@ class SessionTable {
   absl::StatusOr<std::string> NodeOfPids(const SubmitRequest& request,
                                          const std::vector<std::string>& usable) const;
 
-  const ControlLimits limits_;
+  struct ActiveProfile {
+    ProfileSession session;
+    ProfilePlaces places;
+  };
+
+  Limits& limits_;
+  const ControlLimits control_;
   std::map<std::string, AgentFacts> agents_;  // connected, by node
-  std::map<std::string, ProfileSession> sessions_;
-  std::map<std::string, ProfilePlaces> places_;  // of the sessions
+  std::map<std::string, ActiveProfile> sessions_;
 };
 
 }  // namespace perfd::daemon

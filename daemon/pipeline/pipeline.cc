@@ -38,7 +38,7 @@ Pipeline::Pipeline(SqliteStore& store, const Clock& clock, PipelineOptions optio
       results_(store),
       history_(store, clock),
       hooks_(store, clock_, options_.policy, HookPorts()),
-      table_(options_.control),
+      table_(*options_.limits, options_.control),
       registry_(*options_.limits),
       retention_(options_.retention),
       ingest_(IngestPorts(), options_.ingest),

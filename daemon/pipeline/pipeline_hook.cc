@@ -21,7 +21,7 @@ JobAdmission::Ports Pipeline::HookPorts() {
       return absl::ResourceExhaustedError(
           absl::StrCat("the daemon's store cannot write: free space in ", store_.directory()));
     MutexLock lock(&mutex_);
-    return table_.Plan(request, *options_.limits, Now());
+    return table_.Plan(request, Now());
   };
   ports.add = [this](PlannedProfile planned, const FollowedJob& job) {
     results_.Begin(planned.status.id);
@@ -57,12 +57,10 @@ void Pipeline::RestoreOne(ProfileStatus status, const std::vector<HookWait>& wai
   const std::string id = status.id;
   const auto wait = std::find_if(waits.begin(), waits.end(),
                                  [&](const HookWait& other) { return other.profile_id == id; });
-  Limits& limits = *options_.limits;
-  if (wait == waits.end()) return table_.Restore(std::move(status), limits, now);
+  if (wait == waits.end()) return table_.Restore(std::move(status), now);
   const int64_t wait_ns = std::clamp<int64_t>(wait->until_unix_ns - now.unix_ns, 0, kMostWaitNs);
   const int64_t join_wait_ns = std::clamp<int64_t>(wait->wait_ns, 0, kMostWaitNs);
-  table_.Restore(std::move(status), limits, now,
-                 FollowedJob{JobText(wait->job), wait_ns, join_wait_ns});
+  table_.Restore(std::move(status), now, FollowedJob{JobText(wait->job), wait_ns, join_wait_ns});
   if (wait->ended) Execute(table_.JobEnded(id, "", now));
   for (const std::string& node : wait->ended_nodes) Execute(table_.JobEnded(id, node, now));
 }

@@ -70,7 +70,7 @@ absl::StatusOr<ProfileStatus> Pipeline::Submit(const SubmitRequest& request) {
   absl::StatusOr<PlannedProfile> planned;
   {
     MutexLock lock(&mutex_);
-    planned = table_.Plan(request, *options_.limits, Now());
+    planned = table_.Plan(request, Now());
   }
   RETURN_IF_ERROR(planned.status());
   ASSIGN_OR_RETURN(const std::string id, store_.Create(planned->status));

@@ -125,7 +125,7 @@ class RestartTest : public ControlTest {
 };
 
 TEST_F(RestartTest, GoesOnWithWhatIsLeft) {
-  table_.Restore(Stored(Phase::kSampling, 25 * kSecond), limits_, now());
+  table_.Restore(Stored(Phase::kSampling, 25 * kSecond), now());
   Connect("a");
   ASSERT_EQ(All<StartNode>().size(), 1u);
   EXPECT_EQ(All<StartNode>()[0].remaining_ns, 35 * kSecond);
@@ -137,7 +137,7 @@ TEST_F(RestartTest, GoesOnWithWhatIsLeft) {
 }
 
 TEST_F(RestartTest, GapsOfBeforeTheProfileDoNotCount) {
-  table_.Restore(Stored(Phase::kSampling, 25 * kSecond), limits_, now());
+  table_.Restore(Stored(Phase::kSampling, 25 * kSecond), now());
   AgentFacts facts = Agent("a");
   facts.stream_missing = 1000;  // of earlier days
   Record(table_.AgentConnected(facts, now()));
@@ -147,7 +147,7 @@ TEST_F(RestartTest, GapsOfBeforeTheProfileDoNotCount) {
 }
 
 TEST_F(RestartTest, GapsAfterTheRestartCount) {
-  table_.Restore(Stored(Phase::kSampling, 25 * kSecond), limits_, now());
+  table_.Restore(Stored(Phase::kSampling, 25 * kSecond), now());
   AgentFacts facts = Agent("a");
   facts.stream_missing = 1000;
   Record(table_.AgentConnected(facts, now()));
@@ -158,7 +158,7 @@ TEST_F(RestartTest, GapsAfterTheRestartCount) {
 }
 
 TEST_F(RestartTest, AgentThatDoesNotComeBackIsGivenUp) {
-  table_.Restore(Stored(Phase::kSampling, 25 * kSecond), limits_, now());
+  table_.Restore(Stored(Phase::kSampling, 25 * kSecond), now());
   Pass(60 * kSecond - 1);
   EXPECT_FALSE(Finalising().has_value());
   Pass(1);
@@ -170,7 +170,7 @@ TEST_F(RestartTest, ANodeThatHadEndedIsNotAskedAgain) {
     SCOPED_TRACE(NodePhaseName(phase));
     log_.clear();
     const int64_t covered = phase == Phase::kFinished ? 20 * kSecond : 60 * kSecond;
-    table_.Restore(Stored(phase, covered), limits_, now());
+    table_.Restore(Stored(phase, covered), now());
     Connect("a");
     EXPECT_TRUE(All<StartNode>().empty());
     Pass(5 * kSecond);

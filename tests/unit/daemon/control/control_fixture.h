@@ -51,7 +51,7 @@ class ControlTest : public testing::Test {
   void Connect(const std::string& node) { Record(table_.AgentConnected(Agent(node), now())); }
 
   std::string Submit(const ProfileSpec& spec = CommandSpec(), const Requester& who = kAlice) {
-    auto planned = table_.Plan({spec, who, ""}, limits_, now());
+    auto planned = table_.Plan({spec, who, ""}, now());
     EXPECT_TRUE(planned.ok()) << planned.status();
     if (!planned.ok()) return "";
     const std::string id = absl::StrCat("p-", 100 + ++submitted_);
@@ -102,7 +102,7 @@ class ControlTest : public testing::Test {
   }
 
   Limits limits_;
-  SessionTable table_;
+  SessionTable table_{limits_};
   Decisions log_;
   int64_t mono_ = 5 * kSecond;
   int submitted_ = 0;

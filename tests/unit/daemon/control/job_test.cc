@@ -15,7 +15,7 @@ class JobTest : public ControlTest {
     spec.target.slurm_job = 4711;
     spec.duration_ns = kMinute;
     spec.until_known = false;
-    auto planned = table_.Plan({spec, kAlice, "", std::move(nodes)}, limits_, now());
+    auto planned = table_.Plan({spec, kAlice, "", std::move(nodes)}, now());
     EXPECT_TRUE(planned.ok()) << planned.status();
     if (!planned.ok()) return "";
     const std::string id = absl::StrCat("p-", 200 + ++submitted_);
@@ -176,7 +176,7 @@ TEST_F(JobTest, OnlyNodesOfTheJobAreAsked) {
   EXPECT_EQ(All<StartNode>()[0].node, "n2");
   ProfileSpec spec;
   spec.target.slurm_job = 1;
-  EXPECT_EQ(table_.Plan({spec, kAlice, "", {"n7"}}, limits_, now()).status().code(),
+  EXPECT_EQ(table_.Plan({spec, kAlice, "", {"n7"}}, now()).status().code(),
             absl::StatusCode::kUnavailable);
 }
 
@@ -291,7 +291,7 @@ TEST_F(JobTest, AnAgentOfAnotherUserIsNotAsked) {
   spec.target.slurm_job = 4711;
   spec.duration_ns = kMinute;
   spec.until_known = false;
-  auto planned = table_.Plan({spec, kAlice, "", {"n1"}, true}, limits_, now());
+  auto planned = table_.Plan({spec, kAlice, "", {"n1"}, true}, now());
   ASSERT_TRUE(planned.ok()) << planned.status();
   planned->status.id = "p-000400";
   Record(table_.Add(*std::move(planned), now(), FollowedJob{"job 4711", kMinute}));
@@ -309,7 +309,7 @@ TEST_F(JobTest, AnAgentOfAnotherUserIsNotAsked) {
 TEST_F(JobTest, NodesMayBeTakenBeforeTheirAgentIsThere) {
   ProfileSpec spec;
   spec.target.slurm_job = 4711;
-  const auto planned = table_.Plan({spec, kAlice, "", {"n1"}, true}, limits_, now());
+  const auto planned = table_.Plan({spec, kAlice, "", {"n1"}, true}, now());
   ASSERT_TRUE(planned.ok()) << planned.status();
   ASSERT_EQ(planned->status.nodes.size(), 1u);
   EXPECT_EQ(planned->status.nodes[0].node, "n1");
@@ -338,7 +338,7 @@ TEST_F(JobTest, ARestartedDaemonGoesOnWaiting) {
   NodeProgress node;
   node.node = "n1";
   status.nodes = {node};
-  table_.Restore(status, limits_, now(), FollowedJob{"job 4711", 10 * kMinute});
+  table_.Restore(status, now(), FollowedJob{"job 4711", 10 * kMinute});
   Connect("n1");
   ASSERT_EQ(All<StartNode>().size(), 1u);
   EXPECT_EQ(All<StartNode>()[0].wait_ns, 10 * kMinute);
@@ -361,7 +361,7 @@ TEST_F(JobTest, ARestartedDaemonGivesWhoJoinsTheWholeTime) {
   status.spec.duration_ns = kMinute;
   status.spec.until_known = false;
   status.submitted_unix_ns = now().unix_ns - 20 * kMinute;
-  table_.Restore(status, limits_, now(), FollowedJob{"job 4711", 0, 10 * kMinute});
+  table_.Restore(status, now(), FollowedJob{"job 4711", 0, 10 * kMinute});
   Connect("n1");
   Record(table_.Join(status.id, "n1", now()));
   ASSERT_EQ(All<StartNode>().size(), 1u);

@@ -135,8 +135,8 @@ TEST_F(LeasesTest, ARestartedDaemonReadsTheClocksFirst) {
   Join("a", true, kMs);
   Join("b", true, kMs);
   const std::string id = Order({"a", "b"});
-  SessionTable restarted;
-  restarted.Restore(*table_.Status(id, now()), limits_, now());
+  SessionTable restarted(limits_);
+  restarted.Restore(*table_.Status(id, now()), now());
   EXPECT_TRUE(restarted.WantingLoops(now()).empty()) << "nobody is back";
   for (const char* node : {"a", "b"}) {
     AgentFacts facts = Agent(node);
@@ -158,8 +158,8 @@ TEST_F(LeasesTest, ARestartedDaemonReadsTheClocksFirst) {
 TEST_F(LeasesTest, ARestartedDaemonDoesNotWaitForEver) {
   Join("a", true, kMs);
   const std::string id = Order({"a"});
-  SessionTable restarted;
-  restarted.Restore(*table_.Status(id, now()), limits_, now());
+  SessionTable restarted(limits_);
+  restarted.Restore(*table_.Status(id, now()), now());
   Pass(10 * kSecond - 1);
   EXPECT_TRUE(restarted.WantingLoops(now()).empty());
   Pass(1);

@@ -132,8 +132,8 @@ TEST_F(PhasesTest, RevisionsGrowAlsoOverARestartOfTheDaemon) {
   const std::string id = Begin();
   const uint64_t before = All<MeasureNode>().back().order.revision;
   Pass(kSecond);
-  SessionTable restarted;
-  restarted.Restore(*table_.Status(id, now()), limits_, now());
+  SessionTable restarted(limits_);
+  restarted.Restore(*table_.Status(id, now()), now());
   restarted.AgentConnected(Agent("n"), now());
   const Decisions orders = restarted.HotLoops(id, {Loop("b")}, now());
   ASSERT_FALSE(orders.empty());

@@ -9,7 +9,7 @@ namespace perfd::daemon {
 namespace {
 
 TEST_F(ControlTest, NoAgentMeansUnavailable) {
-  const auto status = table_.Plan({CommandSpec(), kAlice, ""}, limits_, now()).status();
+  const auto status = table_.Plan({CommandSpec(), kAlice, ""}, now()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("perf-agent"));
 }
@@ -18,7 +18,7 @@ TEST_F(ControlTest, InvalidSpecIsRefused) {
   Connect("a");
   ProfileSpec spec = CommandSpec();
   spec.target.command.reset();
-  EXPECT_EQ(table_.Plan({spec, kAlice, ""}, limits_, now()).status().code(),
+  EXPECT_EQ(table_.Plan({spec, kAlice, ""}, now()).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 
@@ -26,26 +26,26 @@ TEST_F(ControlTest, OnlyThePrivilegedNameOtherUsers) {
   Connect("a");
   ProfileSpec spec = CommandSpec();
   spec.target.user = "bob";
-  EXPECT_EQ(table_.Plan({spec, kAlice, ""}, limits_, now()).status().code(),
+  EXPECT_EQ(table_.Plan({spec, kAlice, ""}, now()).status().code(),
             absl::StatusCode::kPermissionDenied);
-  EXPECT_TRUE(table_.Plan({spec, kRoot, ""}, limits_, now()).ok());
+  EXPECT_TRUE(table_.Plan({spec, kRoot, ""}, now()).ok());
   spec.target.user = "alice";
-  EXPECT_TRUE(table_.Plan({spec, kAlice, ""}, limits_, now()).ok());
+  EXPECT_TRUE(table_.Plan({spec, kAlice, ""}, now()).ok());
 }
 
 TEST_F(ControlTest, PidsNeedANode) {
   ProfileSpec spec;
   spec.target.pids = {42};
   Connect("a");
-  EXPECT_EQ(table_.Plan({spec, kAlice, "elsewhere"}, limits_, now())->status.nodes[0].node, "a");
+  EXPECT_EQ(table_.Plan({spec, kAlice, "elsewhere"}, now())->status.nodes[0].node, "a");
   Connect("b");
-  EXPECT_EQ(table_.Plan({spec, kAlice, "b"}, limits_, now())->status.nodes[0].node, "b");
-  EXPECT_EQ(table_.Plan({spec, kAlice, "elsewhere"}, limits_, now()).status().code(),
+  EXPECT_EQ(table_.Plan({spec, kAlice, "b"}, now())->status.nodes[0].node, "b");
+  EXPECT_EQ(table_.Plan({spec, kAlice, "elsewhere"}, now()).status().code(),
             absl::StatusCode::kInvalidArgument);
   spec.target.node = "a";
-  EXPECT_EQ(table_.Plan({spec, kAlice, "b"}, limits_, now())->status.nodes[0].node, "a");
+  EXPECT_EQ(table_.Plan({spec, kAlice, "b"}, now())->status.nodes[0].node, "a");
   spec.target.node = "c";
-  EXPECT_EQ(table_.Plan({spec, kAlice, "b"}, limits_, now()).status().code(),
+  EXPECT_EQ(table_.Plan({spec, kAlice, "b"}, now()).status().code(),
             absl::StatusCode::kUnavailable);
 }
 
@@ -56,14 +56,14 @@ TEST_F(ControlTest, AnOlderAgentIsNotGivenATree) {
   Record(table_.AgentConnected(old, now()));
   ProfileSpec spec;
   spec.target.pids = {7};
-  EXPECT_TRUE(table_.Plan({spec, kAlice, "n1"}, limits_, now()).ok());
+  EXPECT_TRUE(table_.Plan({spec, kAlice, "n1"}, now()).ok());
   spec.target.tree = true;
-  const auto refused = table_.Plan({spec, kAlice, "n1"}, limits_, now());
+  const auto refused = table_.Plan({spec, kAlice, "n1"}, now());
   EXPECT_TRUE(absl::IsUnimplemented(refused.status())) << refused.status();
   EXPECT_TRUE(absl::StrContains(refused.status().message(), "node n1 (version 0.1)"));
   old.abilities.process_trees = true;
   Record(table_.AgentConnected(old, now()));
-  const auto taken = table_.Plan({spec, kAlice, "n1"}, limits_, now());
+  const auto taken = table_.Plan({spec, kAlice, "n1"}, now());
   ASSERT_TRUE(taken.ok()) << taken.status();
   EXPECT_TRUE(taken->status.spec.target.tree);
 }
@@ -73,10 +73,8 @@ TEST_F(ControlTest, UserAgentsServeTheirUserOnly) {
   facts.user_mode = true;
   facts.uid = kAlice.uid;
   Record(table_.AgentConnected(facts, now()));
-  EXPECT_TRUE(table_.Plan({CommandSpec(), kAlice, ""}, limits_, now()).ok());
-  EXPECT_EQ(table_.Plan({CommandSpec(), Requester{1001, "bob", false}, ""}, limits_, now())
-                .status()
-                .code(),
+  EXPECT_TRUE(table_.Plan({CommandSpec(), kAlice, ""}, now()).ok());
+  EXPECT_EQ(table_.Plan({CommandSpec(), Requester{1001, "bob", false}, ""}, now()).status().code(),
             absl::StatusCode::kUnavailable);
 }
 
@@ -85,7 +83,7 @@ TEST_F(ControlTest, ActiveProfilesAreLimited) {
   const auto free = [&](const Requester& who, bool by_site = false) {
     SubmitRequest request{CommandSpec(), who, ""};
     request.by_site = by_site;
-    return table_.Plan(request, limits_, now()).ok();
+    return table_.Plan(request, now()).ok();
   };
   for (int i = 0; i < 8; ++i) Submit();
   EXPECT_FALSE(free(kAlice)) << "of one user";
@@ -101,17 +99,17 @@ TEST_F(ControlTest, ActiveProfilesAreLimited) {
 TEST_F(ControlTest, APlanTakesAPlaceUntilItsProfileIsOverOrItCameToNothing) {
   Connect("a");
   const SubmitRequest request{CommandSpec(), kAlice, ""};
-  const auto code = [&] { return table_.Plan(request, limits_, now()).status().code(); };
+  const auto code = [&] { return table_.Plan(request, now()).status().code(); };
   for (int i = 0; i < 6; ++i) Submit();
-  auto first = table_.Plan(request, limits_, now());
+  auto first = table_.Plan(request, now());
   ASSERT_TRUE(first.ok());
-  std::optional<PlannedProfile> second = *table_.Plan(request, limits_, now());
+  std::optional<PlannedProfile> second = *table_.Plan(request, now());
   EXPECT_EQ(code(), absl::StatusCode::kResourceExhausted);
   second.reset();
   EXPECT_EQ(code(), absl::StatusCode::kOk);
   first->status.id = "p-1";
   Record(table_.Add(*std::move(first), now()));
-  second = *table_.Plan(request, limits_, now());
+  second = *table_.Plan(request, now());
   EXPECT_EQ(code(), absl::StatusCode::kResourceExhausted);
   Record(*table_.Cancel("p-1", "alice", now()));
   Report("a", "p-1", Phase::kFinished);
@@ -130,10 +128,10 @@ TEST_F(ControlTest, WhatGoesOnAfterARestartHasItsPlaceWhateverTheLimitIs) {
     status.id = absl::StrCat("p-", i);
     status.requester = kAlice;
     status.state = ProfileState::kDiscovering;
-    table_.Restore(status, limits_, now());
+    table_.Restore(status, now());
   }
   EXPECT_TRUE(table_.Active("p-1"));
-  EXPECT_EQ(table_.Plan({CommandSpec(), kAlice, ""}, limits_, now()).status().code(),
+  EXPECT_EQ(table_.Plan({CommandSpec(), kAlice, ""}, now()).status().code(),
             absl::StatusCode::kResourceExhausted);
 }
 
@@ -141,7 +139,7 @@ TEST_F(ControlTest, ARefusedRequestTakesNoPlace) {
   Connect("a");
   ProfileSpec spec = CommandSpec();
   spec.target.node = "elsewhere";
-  for (int i = 0; i < 100; ++i) EXPECT_FALSE(table_.Plan({spec, kAlice, ""}, limits_, now()).ok());
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(table_.Plan({spec, kAlice, ""}, now()).ok());
   Submit();
   EXPECT_EQ(table_.size(), 1u);
 }

@@ -152,8 +152,8 @@ TEST_F(UntilKnownTest, ARestartOfPerfdGoesOnToTheSameEnd) {
   for (const SaveProfile& save : All<SaveProfile>()) saved = save.status;
   ASSERT_TRUE(saved.has_value());
   EXPECT_EQ(saved->course.end, EndReason::kKnown);
-  SessionTable later;
-  later.Restore(*saved, limits_, now());
+  SessionTable later(limits_);
+  later.Restore(*saved, now());
   const Decisions back = later.AgentConnected(Agent("a"), now());
   ASSERT_EQ(back.size(), size_t{1});
   EXPECT_TRUE(std::holds_alternative<StopNode>(back[0]));
