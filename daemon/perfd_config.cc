@@ -53,8 +53,8 @@ ConfigTable PerfdConfig(PerfdFlags& flags) {
     table.keys.push_back({.path = row.key,
                           .field = &flags.limits[static_cast<size_t>(row.limit)],
                           .live = true,
-                          .low = row.low,
-                          .high = row.high});
+                          .low = row.range.low,
+                          .high = row.range.high});
   return table;
 }
 

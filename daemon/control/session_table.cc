@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/base/clock.h"
 #include "core/base/status_macros.h"
 #include "core/spec/spec.h"
 
@@ -64,6 +65,17 @@ absl::StatusOr<ProfilePlaces> AcquirePlaces(const SubmitRequest& request, Limits
   return places;
 }
 
+bool AltersLoops(const ProfileSpec& spec) {
+  return !spec.variants.set.empty() && !spec.dry_run;
+}
+
+// What a profile that is over takes of its user's day. Not more than was asked for, whatever became of the clock.
+int64_t MeasuredSeconds(const ProfileStatus& status, Moment now) {
+  if (!AltersLoops(status.spec) || status.started_unix_ns == 0) return 0;
+  const int64_t took_ns = now.unix_ns - status.started_unix_ns;
+  return std::clamp<int64_t>(took_ns, 0, status.spec.duration_ns) / kNsPerSecond + 1;
+}
+
 bool Serves(const AgentFacts& agent, const Requester& requester) {
   return !agent.user_mode || agent.uid == requester.uid;
 }
@@ -115,6 +127,10 @@ const AgentFacts* SessionTable::AgentFor(const std::string& node,
 absl::StatusOr<PlannedProfile> SessionTable::Plan(const SubmitRequest& request, Moment now) const {
   RETURN_IF_ERROR(ValidateProfileSpec(request.spec));
   RETURN_IF_ERROR(Authorise(request));
+  if (!request.by_site && AltersLoops(request.spec)) {
+    RETURN_IF_ERROR(
+        limits_.Check(Limit::kMeasuredSecondsPerUser, request.requester, now.monotonic_ns));
+  }
   PlannedProfile planned;
   ASSIGN_OR_RETURN(planned.places, AcquirePlaces(request, limits_));
   ASSIGN_OR_RETURN(const std::vector<std::string> nodes, ChooseNodes(request));
@@ -294,7 +310,14 @@ Decisions SessionTable::Finalised(const std::string& profile_id, bool ok, Moment
   const auto it = sessions_.find(profile_id);
   if (it == sessions_.end()) return {};
   Decisions out = it->second.session.Finalised(ok, now);
-  if (it->second.session.final()) sessions_.erase(it);
+  const auto& [session, places] = it->second;
+  if (!session.final()) return out;
+  const ProfileStatus& status = session.stored_status();
+  if (places.own.held()) {
+    limits_.Charge(Limit::kMeasuredSecondsPerUser, status.requester.uid,
+                   MeasuredSeconds(status, now), now.monotonic_ns);
+  }
+  sessions_.erase(it);
   return out;
 }
 

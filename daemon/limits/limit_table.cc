@@ -3,10 +3,13 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/clock.h"
 
 namespace perfd::daemon {
 namespace {
 
+constexpr int64_t kMinuteNs = 60 * kNsPerSecond;
+constexpr int64_t kDayNs = 24 * 60 * kMinuteNs;
 constexpr char kAsk[] = "or ask who runs perfd to raise it";
 
 // lint: data table
@@ -15,33 +18,25 @@ constexpr LimitRow kTable[] = {
      .key = "limits.connections_tcp",
      .per = LimitPer::kEveryone,
      .what = "connections over TCP",
-     .standard = 16384,
-     .low = 16,
-     .high = 1'000'000,
+     .range = {.standard = 16384, .low = 16, .high = 1'000'000},
      .instead = "try again later"},
     {.limit = Limit::kConnectionsPerAddress,
      .key = "limits.connections_per_address",
      .per = LimitPer::kAddress,
      .what = "connections over TCP",
-     .standard = 1024,
-     .low = 4,
-     .high = 1'000'000,
+     .range = {.standard = 1024, .low = 4, .high = 1'000'000},
      .instead = "close one"},
     {.limit = Limit::kConnectionsPerUser,
      .key = "limits.connections_per_user",
      .per = LimitPer::kUser,
      .what = "connections to the Unix socket",
-     .standard = 64,
-     .low = 4,
-     .high = 65536,
+     .range = {.standard = 64, .low = 4, .high = 65536},
      .instead = "close one"},
     {.limit = Limit::kUnknownUsers,
      .key = "limits.unknown_users",
      .per = LimitPer::kEveryone,
      .what = "user ids with connections that the user database does not know",
-     .standard = 16,
-     .low = 1,
-     .high = 256,
+     .range = {.standard = 16, .low = 1, .high = 256},
      .instead = "wait until others have left"},
     {.limit = Limit::kDoorMemory,
      .key = "limits.request_mib_per_user",
@@ -50,9 +45,7 @@ constexpr LimitRow kTable[] = {
          "requests on their way in on the Unix socket; a node's own agent has ten times as much",
      .unit = "MiB",
      .is_counted = false,
-     .standard = 64,
-     .low = 32,
-     .high = 4096,
+     .range = {.standard = 64, .low = 32, .high = 4096},
      .instead = "wait"},
     {.limit = Limit::kTlsMemory,
      .key = "limits.request_mib_tls",
@@ -60,88 +53,99 @@ constexpr LimitRow kTable[] = {
      .what = "requests on their way in over TCP",
      .unit = "MiB",
      .is_counted = false,
-     .standard = 1024,
-     .low = 64,
-     .high = 65536,
+     .range = {.standard = 1024, .low = 64, .high = 65536},
      .instead = "wait"},
     {.limit = Limit::kQuestionsPerUser,
      .key = "limits.questions_per_user",
      .per = LimitPer::kUser,
      .what = "calls that wait for their answer",
-     .standard = 32,
-     .low = 2,
-     .high = 128,
+     .range = {.standard = 32, .low = 2, .high = 128},
      .instead = "wait for one to be answered"},
     {.limit = Limit::kWatches,
      .key = "limits.watches",
      .per = LimitPer::kEveryone,
      .what = "calls of watch that stand",
-     .standard = 256,
-     .low = 16,
-     .high = 16384,
+     .range = {.standard = 256, .low = 16, .high = 16384},
      .kept = 32,
      .instead = "try again later"},
     {.limit = Limit::kWatchesPerUser,
      .key = "limits.watches_per_user",
      .per = LimitPer::kUser,
      .what = "calls of watch that stand",
-     .standard = 16,
-     .low = 1,
-     .high = 256,
+     .range = {.standard = 16, .low = 1, .high = 256},
      .instead = "end one"},
     {.limit = Limit::kProfiles,
      .key = "limits.profiles",
      .per = LimitPer::kEveryone,
      .what = "active profiles",
-     .standard = 64,
-     .low = 2,
-     .high = 1024,
+     .range = {.standard = 64, .low = 2, .high = 1024},
      .kept = 8,
      .instead = "wait for one to end"},
     {.limit = Limit::kProfilesPerUser,
      .key = "limits.profiles_per_user",
      .per = LimitPer::kUser,
      .what = "active profiles",
-     .standard = 8,
-     .low = 1,
-     .high = 1024,
+     .range = {.standard = 8, .low = 1, .high = 1024},
      .instead = "wait for one to end, or cancel one"},
     {.limit = Limit::kNodeNames,
      .key = "limits.nodes",
      .per = LimitPer::kEveryone,
      .what = "nodes that are known",
-     .standard = 65536,
-     .low = 16,
-     .high = 65536,
+     .range = {.standard = 65536, .low = 16, .high = 65536},
      .instead = "end agents that are not needed"},
     {.limit = Limit::kNodeNamesPerUser,
      .key = "limits.nodes_per_user",
      .per = LimitPer::kUser,
      .what = "nodes with an agent in user mode",
-     .standard = 16,
-     .low = 1,
-     .high = 4096,
+     .range = {.standard = 16, .low = 1, .high = 4096},
      .instead = "end one of your agents"},
     {.limit = Limit::kGapsPerStream,
      .key = "limits.gaps_per_stream",
      .per = LimitPer::kStream,
      .what = "gaps in the numbers of the windows that an agent sent",
      .is_counted = false,
-     .standard = 1024,
-     .low = 16,
-     .high = 65536,
+     .range = {.standard = 1024, .low = 16, .high = 65536},
      .instead = "move the agent's spool away: it then begins anew"},
     {.limit = Limit::kAuditPerUser,
      .key = "limits.audit_entries_per_user",
      .per = LimitPer::kUser,
      .what = "entries for the audit log from agents in user mode",
-     .a_minute = true,
-     .standard = 6000,
-     .low = 100,
-     .high = 1000000,
+     .period_ns = kMinuteNs,
+     .range = {.standard = 6000, .low = 100, .high = 1000000},
      .instead = "wait a minute"},
+    {.limit = Limit::kWindowBytesPerUser,
+     .key = "limits.window_mib_per_user",
+     .per = LimitPer::kUser,
+     .what = "windows from agents in user mode",
+     .unit = "MiB",
+     .period_ns = kMinuteNs,
+     .scale = 1 << 20,
+     .range = {.standard = 256, .low = 32, .high = 65536},
+     .instead = "wait a minute"},
+    {.limit = Limit::kStoredBytesPerUser,
+     .key = "limits.stored_mib_per_user",
+     .per = LimitPer::kUser,
+     .what = "profiles in the store",
+     .unit = "MiB",
+     .scale = 1 << 20,
+     .binds_admins = true,
+     .range = {.standard = 4096, .low = 64, .high = 1 << 24},
+     .instead =
+         "wait for active profiles to end: finished ones go by themselves, the oldest first"},
+    {.limit = Limit::kMeasuredSecondsPerUser,
+     .key = "limits.measured_seconds_per_user",
+     .per = LimitPer::kUser,
+     .what = "seconds of profiles with variants",
+     .period_ns = kDayNs,
+     .range = {.standard = 86400, .low = 60, .high = 100'000'000},
+     .instead = "ask for one without variants (--variants none), wait until tomorrow"},
 };
 static_assert(std::size(kTable) == kLimits);
+
+absl::string_view InPeriod(int64_t period_ns) {
+  if (period_ns == 0) return "";
+  return period_ns == kMinuteNs ? ", in a minute" : ", in a day";
+}
 
 }  // namespace
 
@@ -169,15 +173,15 @@ absl::string_view NameOf(LimitPer per) {
 
 LimitValues StandardLimits() {
   LimitValues values{};
-  for (const LimitRow& row : kTable) values[static_cast<size_t>(row.limit)] = row.standard;
+  for (const LimitRow& row : kTable) values[static_cast<size_t>(row.limit)] = row.range.standard;
   return values;
 }
 
 absl::Status Refusal(const LimitRow& row, int64_t value) {
   return absl::ResourceExhaustedError(
       absl::StrCat("the limit of ", value, row.unit.empty() ? "" : " ", row.unit, " ", row.what,
-                   " of ", NameOf(row.per), row.a_minute ? ", in a minute" : "",
-                   " is reached: ", row.instead, ", ", kAsk, " (", row.key, ")"));
+                   " of ", NameOf(row.per), InPeriod(row.period_ns), " is reached: ", row.instead,
+                   ", ", kAsk, " (", row.key, ")"));
 }
 
 std::string LimitsAsMarkdown() {
@@ -186,8 +190,9 @@ std::string LimitsAsMarkdown() {
   for (const LimitRow& row : kTable) {
     const std::string unit = row.unit.empty() ? "" : absl::StrCat(" ", row.unit);
     absl::StrAppend(&text, "| `", row.key, "` | ", row.what, " | ", NameOf(row.per),
-                    row.a_minute ? ", in a minute" : "", " | ", row.standard, unit, " | ", row.low,
-                    ", ", row.high, " | ", row.kept == 0 ? "" : absl::StrCat(row.kept), " |\n");
+                    InPeriod(row.period_ns), " | ", row.range.standard, unit, " | ", row.range.low,
+                    ", ", row.range.high, " | ", row.kept == 0 ? "" : absl::StrCat(row.kept),
+                    " |\n");
   }
   return text;
 }

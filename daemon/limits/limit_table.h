@@ -34,10 +34,19 @@ enum class Limit {
   kNodeNamesPerUser,
   kGapsPerStream,
   kAuditPerUser,
+  kWindowBytesPerUser,
+  kStoredBytesPerUser,
+  kMeasuredSecondsPerUser,
 };
-inline constexpr size_t kLimits = static_cast<size_t>(Limit::kAuditPerUser) + 1;
+inline constexpr size_t kLimits = static_cast<size_t>(Limit::kMeasuredSecondsPerUser) + 1;
 
 inline constexpr absl::string_view kLimitsSection = "limits.";
+
+struct LimitRange {
+  int64_t standard = 0;  // without configuration
+  int64_t low = 0;       // what may be configured
+  int64_t high = 0;
+};
 
 struct LimitRow {
   Limit limit{};
@@ -45,11 +54,11 @@ struct LimitRow {
   LimitPer per{};
   absl::string_view what;       // "calls of watch that stand"
   absl::string_view unit = "";  // of the value; empty: a count
-  bool a_minute = false;        // what is taken in a minute, not what is held
+  int64_t period_ns = 0;        // what is taken within it; 0: what is held
+  int64_t scale = 1;            // so many of what is counted are one of the value
+  bool binds_admins = false;    // also those who have no limit of their own, but for root
   bool is_counted = true;       // false: by gRPC or the store, not by Limits
-  int64_t standard = 0;         // without configuration
-  int64_t low = 0;              // what may be configured
-  int64_t high = 0;
+  LimitRange range;
   int64_t kept = 0;  // of one of everyone: so many are for administrators and schedulers only
   absl::string_view instead;  // what who is refused can do
 };

@@ -9,7 +9,6 @@
 namespace perfd::daemon {
 namespace {
 
-constexpr int64_t kMinuteNs = 60 * kNsPerSecond;
 constexpr size_t kMostShown = 5;
 
 // Everybody's together have one holder.
@@ -17,14 +16,19 @@ LimitHolder HolderOf(Limit limit, const LimitHolder& who) {
   return RowOf(limit).per == LimitPer::kEveryone ? LimitHolder() : who;
 }
 
+// What is begun counts.
+int64_t InUnits(const LimitRow& row, int64_t counted) {
+  return (counted + row.scale - 1) / row.scale;
+}
+
 // The users with most of it, from most to least.
 std::vector<LimitHolding> MostOf(const std::map<std::pair<Limit, LimitHolder>, int64_t>& counts,
-                                 Limit limit) {
+                                 const LimitRow& row) {
   std::vector<LimitHolding> all;
-  for (auto it = counts.lower_bound({limit, LimitHolder()});
-       it != counts.end() && it->first.first == limit; ++it) {
+  for (auto it = counts.lower_bound({row.limit, LimitHolder()});
+       it != counts.end() && it->first.first == row.limit; ++it) {
     if (const auto* uid = std::get_if<uint32_t>(&it->first.second))
-      all.push_back({.uid = *uid, .used = it->second});
+      all.push_back({.uid = *uid, .used = InUnits(row, it->second)});
   }
   std::stable_sort(all.begin(), all.end(),
                    [](const LimitHolding& a, const LimitHolding& b) { return a.used > b.used; });
@@ -68,7 +72,7 @@ bool Limits::HasRoom(Limit limit, int64_t used, bool privileged) const {
   if (privileged && row.per == LimitPer::kUser) return true;
   const int64_t value = values_[static_cast<size_t>(limit)];
   const int64_t kept = privileged ? 0 : std::min(row.kept, value / 2);
-  return used < value - kept;
+  return used < (value - kept) * row.scale;
 }
 
 absl::Status Limits::Refuse(Limit limit, const LimitHolder& who) {
@@ -123,12 +127,33 @@ Share Limits::Hold(Limit limit, uint32_t uid) {
 absl::Status Limits::Spend(Limit limit, uint32_t uid, int64_t amount, int64_t now_ns) {
   if (amount <= 0) return absl::OkStatus();
   MutexLock lock(&mutex_);
-  BeginMinute(now_ns);
+  BeginPeriods(now_ns);
   int64_t& spent = spent_[{limit, HolderOf(limit, uid)}];
-  const int64_t value = values_[static_cast<size_t>(limit)];
-  if (amount > value || spent > value - amount) return Refuse(limit, uid);
+  const int64_t all = values_[static_cast<size_t>(limit)] * RowOf(limit).scale;
+  if (amount > all || spent > all - amount) return Refuse(limit, uid);
   spent += amount;
   return absl::OkStatus();
+}
+
+void Limits::Charge(Limit limit, uint32_t uid, int64_t amount, int64_t now_ns) {
+  MutexLock lock(&mutex_);
+  BeginPeriods(now_ns);
+  spent_[{limit, HolderOf(limit, uid)}] += std::max<int64_t>(0, amount);
+}
+
+void Limits::Report(Limit limit, const std::map<uint32_t, int64_t>& held) {
+  MutexLock lock(&mutex_);
+  std::erase_if(used_, [limit](const auto& item) { return item.first.first == limit; });
+  for (const auto& [uid, amount] : held) used_[{limit, uid}] = amount;
+}
+
+absl::Status Limits::Check(Limit limit, const Requester& who, int64_t now_ns) {
+  MutexLock lock(&mutex_);
+  BeginPeriods(now_ns);
+  const Counts& counts = CountsOf(RowOf(limit));
+  const auto found = counts.find({limit, HolderOf(limit, who.uid)});
+  const int64_t used = found == counts.end() ? 0 : found->second;
+  return HasRoom(limit, used, who.privileged) ? absl::OkStatus() : Refuse(limit, who.uid);
 }
 
 void Limits::GiveBack(Limit limit, const LimitHolder& holder) {
@@ -137,16 +162,22 @@ void Limits::GiveBack(Limit limit, const LimitHolder& holder) {
   if (found != used_.end() && --found->second == 0) used_.erase(found);
 }
 
-void Limits::BeginMinute(int64_t now_ns) {
-  const int64_t minute = now_ns / kMinuteNs;
-  if (minute == minute_) return;
-  spent_.clear();
-  minute_ = minute;
+const Limits::Counts& Limits::CountsOf(const LimitRow& row) const {
+  return row.period_ns > 0 ? spent_ : used_;
+}
+
+void Limits::BeginPeriods(int64_t now_ns) {
+  for (const LimitRow& row : LimitTable()) {
+    if (row.period_ns == 0) continue;
+    const int64_t now = now_ns / row.period_ns;
+    if (std::exchange(periods_[static_cast<size_t>(row.limit)], now) != now)
+      std::erase_if(spent_, [&](const auto& item) { return item.first.first == row.limit; });
+  }
 }
 
 std::vector<LimitUse> Limits::UsesOf(const Requester& who, int64_t now_ns) {
   MutexLock lock(&mutex_);
-  BeginMinute(now_ns);
+  BeginPeriods(now_ns);
   std::vector<LimitUse> uses;
   for (const LimitRow& row : LimitTable()) {
     const auto index = static_cast<size_t>(row.limit);
@@ -155,20 +186,20 @@ std::vector<LimitUse> Limits::UsesOf(const Requester& who, int64_t now_ns) {
                  .what = std::string(row.what),
                  .per = row.per,
                  .unit = std::string(row.unit),
-                 .period_ns = row.a_minute ? kMinuteNs : 0,
+                 .period_ns = row.period_ns,
                  .value = values_[index],
                  .kept = std::min(row.kept, values_[index] / 2),
-                 .bound = !own || !who.privileged,
+                 .bound = !own || !who.privileged || (row.binds_admins && who.uid != 0),
                  .used = std::nullopt,
                  .refusals = hits_[index],
                  .instead = std::string(row.instead),
                  .most = {}};
-    const Counts& counts = row.a_minute ? spent_ : used_;
+    const Counts& counts = CountsOf(row);
     if (row.is_counted && row.per != LimitPer::kAddress) {
       const auto found = counts.find({row.limit, HolderOf(row.limit, who.uid)});
-      use.used = found == counts.end() ? 0 : found->second;
+      use.used = found == counts.end() ? 0 : InUnits(row, found->second);
     }
-    if (own && who.privileged) use.most = MostOf(counts, row.limit);
+    if (own && who.privileged) use.most = MostOf(counts, row);
     uses.push_back(std::move(use));
   }
   return uses;

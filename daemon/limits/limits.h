@@ -1,7 +1,7 @@
 // daemon/limits/limits.h - how much of each bound is in use, by whom, and how often somebody was refused.
 //
-// Shape    Acquire(limit, who) -> a Share that is given back when it ends. Check is for what is counted elsewhere, Spend for what
-//          is taken in a minute.
+// Shape    Acquire(limit, who) -> a Share that is given back when it ends. Spend and Charge are for what is taken in a period,
+//          Report for what is counted elsewhere; Check asks whether anything is left.
 // Errors   kResourceExhausted, by Refusal; counted and in the log, a line a second for each limit.
 // Bounds   what is kept is as large as what is held.
 // Threads  thread-safe. Outlives its Shares.
@@ -66,8 +66,14 @@ class Limits {
   // Of what was there before perfd began, or before a reload: whatever the limit is.
   Share Hold(Limit limit, uint32_t uid);
 
-  // `amount` more in this minute. What is more than all of it is refused always.
+  // `amount` more in this period. What is more than all of it is refused always.
   absl::Status Spend(Limit limit, uint32_t uid, int64_t amount, int64_t now_ns);
+  // The same afterwards: nobody is refused.
+  void Charge(Limit limit, uint32_t uid, int64_t amount, int64_t now_ns);
+  // What users hold by somebody else's count, instead of what was said before.
+  void Report(Limit limit, const std::map<uint32_t, int64_t>& held);
+  // Whether anything of it is left for them. Counts the refusal.
+  absl::Status Check(Limit limit, const Requester& who, int64_t now_ns);
 
   // How often each limit has refused somebody, in the order of the table.
   std::array<uint64_t, kLimits> Hits() const;
@@ -76,6 +82,7 @@ class Limits {
 
  private:
   friend class Share;
+  using Counts = std::map<std::pair<Limit, LimitHolder>, int64_t>;
   absl::StatusOr<Share> AcquireAs(Limit limit, const LimitHolder& who, bool privileged);
   std::optional<Share> Reserve(Limit limit, const LimitHolder& who, bool privileged)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -83,16 +90,17 @@ class Limits {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Refuse(Limit limit, const LimitHolder& who) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GiveBack(Limit limit, const LimitHolder& holder);
-  void BeginMinute(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Forgets what was spent in periods that are over.
+  void BeginPeriods(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  const Counts& CountsOf(const LimitRow& row) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable Mutex mutex_;
   LimitValues values_ ABSL_GUARDED_BY(mutex_);
   std::array<uint64_t, kLimits> hits_ ABSL_GUARDED_BY(mutex_){};
   std::array<RareLog, kLimits> lines_ ABSL_GUARDED_BY(mutex_);
-  int64_t minute_ ABSL_GUARDED_BY(mutex_) = 0;
-  using Counts = std::map<std::pair<Limit, LimitHolder>, int64_t>;
-  Counts spent_ ABSL_GUARDED_BY(mutex_);  // in this minute
-  Counts used_ ABSL_GUARDED_BY(mutex_);   // none is 0
+  std::array<int64_t, kLimits> periods_ ABSL_GUARDED_BY(mutex_){};  // their numbers
+  Counts spent_ ABSL_GUARDED_BY(mutex_);                            // in these
+  Counts used_ ABSL_GUARDED_BY(mutex_);                             // none is 0
 };
 
 }  // namespace perfd::daemon

@@ -28,6 +28,15 @@ constexpr size_t kMaxFresh = 4096;
 constexpr size_t kMaxRecent = 20;
 constexpr int32_t kMaxRestored = 1000;
 
+RetentionPolicy WithBytes(RetentionPolicy policy, SqliteStore& store) {
+  absl::StatusOr<BytesByUser> bytes = ReadBytesByUser(store);
+  if (bytes.ok())
+    policy.bytes = *std::move(bytes);
+  else
+    LogWarning("what users have in the store is not known: {}", Text(bytes.status()));
+  return policy;
+}
+
 }  // namespace
 
 Pipeline::Pipeline(SqliteStore& store, const Clock& clock, PipelineOptions options)
@@ -160,13 +169,15 @@ void Pipeline::Maintain() {
   // The clock may have been set since: for ages, time passes no faster than it does.
   const Moment now = Now();
   const int64_t passed_ns = now.monotonic_ns - started_.monotonic_ns;
-  const absl::StatusOr<int> deleted =
-      store_.Retain(Retention(), std::min(now.unix_ns, started_.unix_ns + passed_ns));
+  const absl::StatusOr<int> deleted = store_.Retain(
+      WithBytes(Retention(), store_), std::min(now.unix_ns, started_.unix_ns + passed_ns));
   if (!deleted.ok()) {
     LogWarning("old profiles could not be deleted: {}", Text(deleted.status()));
   } else if (*deleted > 0) {
     LogInfo("{} old profiles were deleted", *deleted);
   }
+  const absl::StatusOr<BytesByUser> stored = ReadBytesByUser(store_);
+  if (stored.ok()) options_.limits->Report(Limit::kStoredBytesPerUser, *stored);
   maintenance_running_ = false;
 }
 
@@ -174,6 +185,8 @@ RetentionPolicy Pipeline::Retention() {
   MutexLock lock(&mutex_);
   RetentionPolicy policy = retention_;
   const int64_t now_ns = clock_.MonotonicNs();
+  policy.user_bytes =
+      options_.limits->Value(Limit::kStoredBytesPerUser) * RowOf(Limit::kStoredBytesPerUser).scale;
   // A clock that is wrong at the start may yet be put right.
   if (now_ns - started_.monotonic_ns < kFreshNs) policy.keep_ns = policy.audit.keep_ns = 0;
   std::erase_if(fresh_, [&](const FreshProfile& fresh) { return now_ns >= fresh.until_ns; });

@@ -23,6 +23,25 @@ StreamKey KeyOf(const Sender& sender, const Limits& limits) {
           limits.Value(Limit::kGapsPerStream)};
 }
 
+// What a window of a user's own agent takes of that user's limits. kUnavailable: the next minute has room for it, the agent keeps it.
+absl::Status SpendOfUser(Limits& limits, uint32_t uid, const IncomingWindow& incoming,
+                         int64_t now_ns) {
+  const Requester user{.uid = uid, .name = "", .privileged = uid == 0};
+  RETURN_IF_ERROR(limits.Check(Limit::kStoredBytesPerUser, user, now_ns));
+  const std::pair<Limit, size_t> taken[] = {
+      {Limit::kWindowBytesPerUser, incoming.body.size()},
+      {Limit::kAuditPerUser, incoming.window.audit.size()},
+  };
+  for (const auto& [limit, size] : taken) {
+    const auto amount = static_cast<int64_t>(size);
+    const absl::Status spent = limits.Spend(limit, uid, amount, now_ns);
+    if (spent.ok()) continue;
+    const bool fits = amount <= limits.Value(limit) * RowOf(limit).scale;
+    return fits ? absl::UnavailableError(spent.message()) : spent;
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<uint64_t> Pipeline::AgentConnected(AgentFacts facts,
@@ -163,12 +182,8 @@ void Pipeline::AcceptWindow(uint64_t connection, IncomingWindow window,
   if (!standing.ok()) return done(standing.status());
   absl::Status refused = Check(*sender, window.window, *standing);
   if (refused.ok() && sender->user_mode) {
-    const auto entries = static_cast<int64_t>(window.window.audit.size());
-    refused =
-        options_.limits->Spend(Limit::kAuditPerUser, sender->uid, entries, clock_.MonotonicNs());
-    // The next minute has room for it: the agent keeps it.
-    if (!refused.ok() && entries <= options_.limits->Value(Limit::kAuditPerUser))
-      return done(absl::UnavailableError(refused.message()));
+    refused = SpendOfUser(*options_.limits, sender->uid, window, clock_.MonotonicNs());
+    if (absl::IsUnavailable(refused)) return done(refused);
   }
   if (refused.ok()) {
     NameOrigin(*sender, *standing, window.window);

@@ -115,7 +115,7 @@ absl::StatusOr<std::shared_ptr<Results::Live>> Results::Rebuild(const std::strin
     ++live->loose_windows;
     return absl::OkStatus();
   };
-  RETURN_IF_ERROR(store_.ReadResults(profile_id, visitor));
+  RETURN_IF_ERROR(ReadResults(store_, profile_id, visitor));
   return live;
 }
 

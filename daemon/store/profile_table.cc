@@ -92,6 +92,45 @@ absl::Status DeleteProfile(Database& db, int64_t profile) {
 }
 
 // The oldest final profile that ended before `before`; 0: none.
+// Of profile p.
+constexpr char kBytesOfProfile[] =
+    "length(p.status)"
+    " + ifnull((SELECT length(body) FROM report WHERE profile=p.id), 0)"
+    " + ifnull((SELECT length(body) FROM aggregate WHERE profile=p.id), 0)"
+    " + ifnull((SELECT sum(bytes) FROM window WHERE profile=p.id), 0)";
+
+// The oldest that is final of one user; 0: none.
+absl::StatusOr<int64_t> OldestFinalOf(Database& db, uint32_t uid) {
+  ASSIGN_OR_RETURN(Statement statement,
+                   db.Prepare("SELECT id FROM profile WHERE uid=?1 AND final=1 "
+                              "ORDER BY finished_ns, id LIMIT 1"));
+  statement.Bind(1, static_cast<int64_t>(uid));
+  ASSIGN_OR_RETURN(const bool row, statement.Step());
+  return row ? statement.Int(0) : 0;
+}
+
+// The oldest that is final of the user with most bytes, if that is more than `above`; 0: none. They are taken off `bytes`.
+absl::StatusOr<int64_t> OldestOfLargest(Database& db, int64_t above, BytesByUser& bytes) {
+  while (!bytes.empty()) {
+    const auto most =
+        std::max_element(bytes.begin(), bytes.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (most->second <= above) return 0;
+    ASSIGN_OR_RETURN(const int64_t profile, OldestFinalOf(db, most->first));
+    if (profile == 0) {
+      bytes.erase(most);
+      continue;
+    }
+    ASSIGN_OR_RETURN(Statement statement, db.Prepare(absl::StrCat("SELECT ", kBytesOfProfile,
+                                                                  " FROM profile p WHERE id=?1")));
+    statement.Bind(1, profile);
+    ASSIGN_OR_RETURN(const bool row, statement.Step());
+    most->second -= row ? statement.Int(0) : 0;
+    return profile;
+  }
+  return 0;
+}
+
 absl::StatusOr<int64_t> OldestFinal(Database& db, int64_t before,
                                     const std::vector<std::string>& spared) {
   ASSIGN_OR_RETURN(Statement statement,
@@ -105,6 +144,18 @@ absl::StatusOr<int64_t> OldestFinal(Database& db, int64_t before,
     if (std::find(spared.begin(), spared.end(), FormatProfileId(profile)) == spared.end())
       return profile;
   }
+}
+
+// What is too much for all together, then what is too old; 0: nothing.
+absl::StatusOr<int64_t> NotKept(Database& db, const RetentionPolicy& policy, int64_t now_unix_ns,
+                                bool aged, BytesByUser& bytes) {
+  ASSIGN_OR_RETURN(const int64_t used, UsedBytes(db));
+  if (policy.max_bytes > 0 && used > policy.max_bytes) {
+    ASSIGN_OR_RETURN(const int64_t profile, OldestOfLargest(db, 0, bytes));
+    return profile != 0 ? profile : OldestFinal(db, INT64_MAX, {});
+  }
+  if (policy.keep_ns <= 0 || !aged) return 0;
+  return OldestFinal(db, now_unix_ns - policy.keep_ns, policy.spared);
 }
 
 }  // namespace
@@ -151,17 +202,31 @@ absl::StatusOr<int> ApplyRetention(Database& db, const RetentionPolicy& policy,
   int deleted = 0;
   ASSIGN_OR_RETURN(const int64_t finals, db.QueryInt("SELECT count(*) FROM profile WHERE final=1"));
   const int64_t most_aged = 1 + finals / kAgedShare;
+  BytesByUser all = policy.bytes, limited = policy.bytes;
+  limited.erase(0);
   for (; deleted < kMaxDeletedPerCall; ++deleted) {
-    ASSIGN_OR_RETURN(const int64_t used, UsedBytes(db));
-    const bool too_big = policy.max_bytes > 0 && used > policy.max_bytes;
-    if (!too_big && (policy.keep_ns <= 0 || deleted >= most_aged)) break;
-    ASSIGN_OR_RETURN(const int64_t profile,
-                     too_big ? OldestFinal(db, INT64_MAX, {})
-                             : OldestFinal(db, now_unix_ns - policy.keep_ns, policy.spared));
+    int64_t profile = 0;
+    if (policy.user_bytes > 0) {
+      ASSIGN_OR_RETURN(profile, OldestOfLargest(db, policy.user_bytes, limited));
+    }
+    if (profile == 0) {
+      ASSIGN_OR_RETURN(profile, NotKept(db, policy, now_unix_ns, deleted < most_aged, all));
+    }
     if (profile == 0) break;
     RETURN_IF_ERROR(DeleteProfile(db, profile));
   }
   return deleted;
+}
+
+absl::StatusOr<BytesByUser> SumBytesByUser(Database& db) {
+  ASSIGN_OR_RETURN(Statement statement, db.Prepare(absl::StrCat("SELECT uid, sum(", kBytesOfProfile,
+                                                                ") FROM profile p GROUP BY uid")));
+  BytesByUser bytes;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool row, statement.Step());
+    if (!row) return bytes;
+    bytes[static_cast<uint32_t>(statement.Int(0))] = statement.Int(1);
+  }
 }
 
 absl::StatusOr<ProfileStatus> ReadProfile(Database& db, int64_t profile) {

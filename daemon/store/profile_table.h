@@ -37,6 +37,7 @@ absl::StatusOr<std::vector<LoopHistory>> ReadLoopHistory(Database& db, absl::str
                                                          int limit);
 // Number of profiles in each state, indexed by ProfileState.
 absl::StatusOr<std::vector<uint64_t>> CountStates(Database& db);
+absl::StatusOr<BytesByUser> SumBytesByUser(Database& db);
 // Bytes in use, free pages not counted.
 absl::StatusOr<int64_t> UsedBytes(Database& db);
 

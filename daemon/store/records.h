@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -96,11 +97,17 @@ struct AuditRetention {
   int64_t user_bytes = 0;  // above it that user's oldest entries go; 0: no limit
 };
 
+// What profiles take in the store, with their windows and reports.
+using BytesByUser = std::map<uint32_t, int64_t>;
+
 struct RetentionPolicy {
   int64_t keep_ns = 0;    // final profiles older than this go; 0: keep for ever
   int64_t max_bytes = 0;  // above it the oldest final profiles go; 0: no limit
   std::vector<std::string> spared =
       {};  // never deleted for their age: whatever the clock says, they are new
+  // Of who has more the oldest go, but of root; above `max_bytes` those of who has most.
+  int64_t user_bytes = 0;  // 0: no limit
+  BytesByUser bytes = {};  // as ReadBytesByUser found them
   AuditRetention audit = {};
 };
 

@@ -344,17 +344,12 @@ absl::StatusOr<StreamState> SqliteStore::Stream(absl::string_view stream_id) {
   return state;
 }
 
-absl::Status SqliteStore::ReadResults(const std::string& profile_id,
-                                      const ResultsVisitor& visitor) {
-  ASSIGN_OR_RETURN(const int64_t profile, ParseProfileId(profile_id));
+absl::Status SqliteStore::ReadApart(const std::function<absl::Status(Database& db)>& read) {
   ASSIGN_OR_RETURN(Database db, Database::Open(directory_.DatabasePath()));
   RETURN_IF_ERROR(db.Exec("PRAGMA query_only=1"));
   // One transaction: a compaction in between would take the windows from under us. Closing the connection ends it.
   RETURN_IF_ERROR(db.Exec("BEGIN"));
-  ASSIGN_OR_RETURN(const std::string aggregate, ReadAggregate(db, profile));
-  ASSIGN_OR_RETURN(const int64_t up_to, LastRowId(db));
-  RETURN_IF_ERROR(visitor.aggregate(aggregate, up_to));
-  return ForEachWindow(db, profile, 0, visitor.window);
+  return read(db);
 }
 
 int64_t SqliteStore::SizeBytes() const {
@@ -365,6 +360,26 @@ int64_t SqliteStore::SizeBytes() const {
     if (!error) total += static_cast<int64_t>(size);
   }
   return total;
+}
+
+absl::Status ReadResults(SqliteStore& store, const std::string& profile_id,
+                         const ResultsVisitor& visitor) {
+  ASSIGN_OR_RETURN(const int64_t profile, ParseProfileId(profile_id));
+  return store.ReadApart([&](Database& db) -> absl::Status {
+    ASSIGN_OR_RETURN(const std::string aggregate, ReadAggregate(db, profile));
+    ASSIGN_OR_RETURN(const int64_t up_to, LastRowId(db));
+    RETURN_IF_ERROR(visitor.aggregate(aggregate, up_to));
+    return ForEachWindow(db, profile, 0, visitor.window);
+  });
+}
+
+absl::StatusOr<BytesByUser> ReadBytesByUser(SqliteStore& store) {
+  BytesByUser bytes;
+  RETURN_IF_ERROR(store.ReadApart([&](Database& db) -> absl::Status {
+    ASSIGN_OR_RETURN(bytes, SumBytesByUser(db));
+    return absl::OkStatus();
+  }));
+  return bytes;
 }
 
 }  // namespace perfd::daemon

@@ -83,9 +83,8 @@ class SqliteStore {
   absl::StatusOr<std::map<std::string, uint64_t>> WindowCounts();
   // Of a stream: its highest sequence, how many below it were never seen, and whose it is.
   absl::StatusOr<StreamState> Stream(absl::string_view stream_id);
-  // The aggregate, then the windows that it does not contain: as of one instant, on a connection of its own, so that
-  // nobody waits for a visitor.
-  absl::Status ReadResults(const std::string& profile_id, const ResultsVisitor& visitor);
+  // As of one instant, on a connection of its own, so that nobody waits for who reads.
+  absl::Status ReadApart(const std::function<absl::Status(Database& db)>& read);
 
   // Jobs of schedulers (hook_table.h). AdmitHookJob waits for the commit. kAlreadyExists, kAborted: see there.
   // kDeadlineExceeded: not yet. Then, and only then, `late` is told what came of it, once, on the writer thread.
@@ -130,6 +129,11 @@ class SqliteStore {
   Database reader_ ABSL_GUARDED_BY(read_mutex_);
   std::thread thread_;
 };
+
+// The aggregate, then the windows that it does not contain.
+absl::Status ReadResults(SqliteStore& store, const std::string& profile_id,
+                         const ResultsVisitor& visitor);
+absl::StatusOr<BytesByUser> ReadBytesByUser(SqliteStore& store);
 
 }  // namespace perfd::daemon
 

@@ -51,10 +51,10 @@ TEST(LimitTableTest, ARowForEachLimitInTheirOrder) {
   for (size_t i = 0; i < kLimits; ++i) {
     const LimitRow& row = LimitTable()[i];
     EXPECT_EQ(static_cast<size_t>(row.limit), i) << row.key;
-    EXPECT_LE(row.low, row.standard) << row.key;
-    EXPECT_LE(row.standard, row.high) << row.key;
+    EXPECT_LE(row.range.low, row.range.standard) << row.key;
+    EXPECT_LE(row.range.standard, row.range.high) << row.key;
     EXPECT_TRUE(row.kept == 0 || row.per == LimitPer::kEveryone) << row.key;
-    EXPECT_LT(row.kept, row.standard) << row.key;
+    EXPECT_LT(row.kept, row.range.standard) << row.key;
     EXPECT_THAT(std::string(row.key), testing::StartsWith("limits."));
   }
 }
@@ -69,7 +69,7 @@ TEST(LimitTableTest, TheDocumentationHasThisTable) {
 TEST(LimitsTest, EachLimitToItsEndAndBeyond) {
   for (const LimitRow& row : LimitTable()) {
     // Counted by the store, by gRPC and by the minute.
-    if (row.per == LimitPer::kStream || !row.unit.empty() || row.a_minute) continue;
+    if (row.per == LimitPer::kStream || !row.unit.empty() || row.period_ns > 0) continue;
     Limits limits(Only(10));
     absl::Status refused;
     std::vector<Share> shares = AcquireAll(limits, row.limit, kAlice, &refused);

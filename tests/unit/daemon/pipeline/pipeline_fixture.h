@@ -65,6 +65,7 @@ class PipelineFixture : public StoreFixture {
       MutexLock lock(&stops_mutex_);
       stops_.push_back(seconds);
     };
+    pipeline_options.limits = limits_;
     pipeline_options.retention.keep_ns = 24 * 3600 * kNsPerSecond;
     pipeline_ = std::make_unique<Pipeline>(*store_, clock_, std::move(pipeline_options));
     ASSERT_TRUE(pipeline_->Restore().ok());
@@ -123,6 +124,7 @@ class PipelineFixture : public StoreFixture {
   }
 
   HandClock clock_;
+  const std::shared_ptr<Limits> limits_ = std::make_shared<Limits>();  // shared with the pipeline
   std::shared_ptr<NotingLink> link_;  // of the agent that connected last
   Mutex stops_mutex_;
   std::vector<double> stops_;  // what on_stop was told

@@ -146,7 +146,7 @@ TEST_F(StoreTest, ResultsAreOfOneInstant) {
     ++windows;
     return absl::OkStatus();
   };
-  ASSERT_TRUE(store_->ReadResults(id, visitor).ok());
+  ASSERT_TRUE(ReadResults(*store_, id, visitor).ok());
   EXPECT_EQ(windows, 2);
   EXPECT_EQ(ReadAll(*store_, id).up_to_row_id, last);  // known though its row is gone
   EXPECT_TRUE(Windows(id).empty());
@@ -305,6 +305,40 @@ TEST_F(StoreTest, RetentionBySizeTakesTheOldestFirst) {
   EXPECT_EQ(*store_->Retain({.keep_ns = 0, .max_bytes = 5 << 19}, 2000), 2);  // 2.5 MiB
   EXPECT_FALSE(store_->Profile(ids[1]).ok());
   EXPECT_TRUE(store_->Profile(ids[2]).ok());
+}
+
+// One user's many profiles displace themselves, not the others'.
+TEST_F(StoreTest, RetentionTakesFromWhoHasMost) {
+  const auto store = [&](uint32_t uid, int64_t at_ns, size_t mib) {
+    ProfileStatus status = Profile(uid);
+    status.finished_unix_ns = at_ns;
+    status.id = *store_->Create(status);
+    FinalRecord record = Final(status, 0);
+    record.aggregate = std::string(mib << 20, 'x');
+    EXPECT_TRUE(store_->StoreFinal(std::move(record)).ok());
+    return status.id;
+  };
+  const std::string alices = store(1, 1000, 1);
+  const std::string bobs_first = store(2, 1001, 1), bobs = store(2, 1002, 1);
+  const std::string roots = store(0, 1003, 4);
+  const std::string active = *store_->Create(Profile(3));
+  ASSERT_TRUE(Append(Record(active, 1, 3 << 20)).ok());
+  const auto bytes = ReadBytesByUser(*store_);
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  const auto mib = [&](uint32_t uid) { return bytes->at(uid) >> 20; };
+  EXPECT_EQ(std::vector<int64_t>({mib(0), mib(1), mib(2), mib(3)}),
+            std::vector<int64_t>({4, 1, 2, 3}));
+
+  EXPECT_EQ(*store_->Retain({.user_bytes = 5 << 20, .bytes = *bytes}, 2000), 0);
+  // More than a user's room: of root nothing, of who has none that is over nothing.
+  EXPECT_EQ(*store_->Retain({.user_bytes = 3 << 19, .bytes = *bytes}, 2000), 1);
+  EXPECT_FALSE(store_->Profile(bobs_first).ok());
+  EXPECT_TRUE(store_->Profile(bobs).ok());
+  EXPECT_TRUE(store_->Profile(active).ok());
+  // More than everyone's: root has most, though Alice's is the oldest.
+  EXPECT_EQ(*store_->Retain({.max_bytes = 6 << 20, .bytes = *ReadBytesByUser(*store_)}, 2000), 1);
+  EXPECT_FALSE(store_->Profile(roots).ok());
+  EXPECT_TRUE(store_->Profile(alices).ok());
 }
 
 TEST_F(StoreTest, AFullDiskAcknowledgesNothingAndHeals) {

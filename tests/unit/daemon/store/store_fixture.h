@@ -90,7 +90,7 @@ class StoreFixture : public testing::Test {
       stored.windows.push_back(body);
       return absl::OkStatus();
     };
-    EXPECT_TRUE(store.ReadResults(profile, visitor).ok());
+    EXPECT_TRUE(ReadResults(store, profile, visitor).ok());
     return stored;
   }
 

@@ -1,0 +1,113 @@
+// What a user's own agents may bring, and what a user's profiles may take of the store.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "tests/unit/daemon/pipeline/pipeline_fixture.h"
+
+namespace perfd::daemon {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr uint32_t kAlice = 1001, kBob = 1002;
+constexpr size_t kMib = 1 << 20;
+
+class UserBoundsTest : public PipelineFixture {
+ protected:
+  void Limit(enum Limit limit, int64_t value) {
+    LimitValues values = StandardLimits();
+    values[static_cast<size_t>(limit)] = value;
+    limits_->Set(values);
+  }
+  // Of `bytes` in the store, whatever it holds.
+  absl::Status Bring(uint64_t connection, const std::string& id, const std::string& node,
+                     size_t bytes) {
+    IncomingWindow window = Window(id, node, ++sequence_);
+    window.body.resize(bytes, '\0');
+    return Accept(connection, std::move(window));
+  }
+  void Maintain() {
+    clock_.Pass(61 * kNsPerSecond);
+    pipeline_->Tick();
+    // The work of a tick is done by others.
+    for (int i = 0; i < 500 && limits_->UsesOf(User(kAlice), 0)[kStored].used == 0; ++i)
+      absl::SleepFor(absl::Milliseconds(10));
+  }
+  static Requester User(uint32_t uid) { return {uid, "user", false}; }
+
+  static constexpr auto kStored = static_cast<size_t>(Limit::kStoredBytesPerUser);
+  uint64_t sequence_ = 0;
+};
+
+TEST_F(UserBoundsTest, AUsersAgentsHaveTheirMinute) {
+  Limit(Limit::kWindowBytesPerUser, 2);
+  const uint64_t alices = Connect("a", kAlice, true), bobs = Connect("b", kBob, true);
+  const uint64_t nodes = Connect("n", 0, false);
+  const std::string id = Submit(kAlice), other = Submit(kBob);
+  EXPECT_TRUE(Bring(alices, id, "a", kMib).ok());
+  EXPECT_TRUE(Bring(alices, id, "a", kMib).ok());
+  const absl::Status full = Bring(alices, id, "a", kMib);
+  EXPECT_TRUE(absl::IsUnavailable(full)) << full << ": the agent keeps it";
+  EXPECT_THAT(std::string(full.message()), HasSubstr("limits.window_mib_per_user"));
+  EXPECT_TRUE(Bring(bobs, other, "b", kMib).ok()) << "another user's";
+  EXPECT_TRUE(Bring(nodes, id, "n", 3 * kMib).ok()) << "the node's agent has no such bound";
+  clock_.Pass(60 * kNsPerSecond);
+  EXPECT_TRUE(Bring(alices, id, "a", kMib).ok());
+  // What never fits is not kept for ever: refused, and its owner is told.
+  EXPECT_TRUE(Bring(alices, id, "a", 3 * kMib).ok());
+  std::vector<Notice> notices;
+  for (int i = 0; i < 500 && notices.empty(); ++i) {
+    absl::SleepFor(absl::Milliseconds(10));  // it comes by way of the merge queue
+    notices = pipeline_->Get(User(kAlice), id)->notices;
+  }
+  ASSERT_FALSE(notices.empty());
+  EXPECT_THAT(notices.back().text, HasSubstr("limits.window_mib_per_user"));
+}
+
+TEST_F(UserBoundsTest, WhoHasTooMuchInTheStoreBringsNoMore) {
+  const uint64_t alices = Connect("a", kAlice, true), bobs = Connect("b", kBob, true);
+  const std::string id = Submit(kAlice), other = Submit(kBob);
+  EXPECT_TRUE(Bring(alices, id, "a", 3 * kMib).ok());
+  EXPECT_TRUE(Bring(bobs, other, "b", kMib).ok());
+  Limit(Limit::kStoredBytesPerUser, 2);
+  Maintain();
+  EXPECT_GE(limits_->UsesOf(User(kAlice), 0)[kStored].used, 3);
+  EXPECT_EQ(limits_->UsesOf(User(kBob), 0)[kStored].used, 2) << "of what is begun, too";
+  ASSERT_TRUE(Bring(alices, id, "a", kMib).ok()) << "acknowledged, as it will never be taken";
+  EXPECT_EQ(pipeline_->Figures().windows_stored, 2u);
+  EXPECT_GE(limits_->Hits()[kStored], 1u);
+  Limit(Limit::kStoredBytesPerUser, 4);
+  EXPECT_TRUE(Bring(alices, id, "a", kMib).ok());
+  EXPECT_EQ(pipeline_->Figures().windows_stored, 3u);
+}
+
+TEST_F(UserBoundsTest, ADayHasSoManySecondsOfAlteredLoops) {
+  Limit(Limit::kMeasuredSecondsPerUser, 60);
+  Connect("n");
+  SubmitRequest request{{}, User(kAlice), ""};
+  request.spec.target.command = "app";
+  request.spec.variants.set = {"LS"};
+  const auto code = [&](const SubmitRequest& wanted) {
+    return pipeline_->Submit(wanted).status().code();
+  };
+  EXPECT_EQ(code(request), absl::StatusCode::kOk);
+  limits_->Charge(Limit::kMeasuredSecondsPerUser, kAlice, 60, clock_.MonotonicNs());
+  EXPECT_EQ(code(request), absl::StatusCode::kResourceExhausted);
+  SubmitRequest other = request;
+  other.requester = User(kBob);
+  EXPECT_EQ(code(other), absl::StatusCode::kOk);
+  other = request;
+  other.spec.variants.set.clear();
+  EXPECT_EQ(code(other), absl::StatusCode::kOk) << "samples have no such bound";
+  other = request;
+  other.spec.dry_run = true;
+  EXPECT_EQ(code(other), absl::StatusCode::kOk) << "nothing is altered";
+  clock_.Pass(int64_t{24} * 3600 * kNsPerSecond);
+  EXPECT_EQ(code(request), absl::StatusCode::kOk);
+}
+
+}  // namespace
+}  // namespace perfd::daemon
