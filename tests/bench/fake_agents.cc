@@ -1,6 +1,7 @@
 // Many simulated agents in one process: each connects to perfd, answers StartCommand, sends windows, waits for
 // acknowledgements. Usage: fake_agents --address unix:PATH [--agents N] [--ranks R] [--loops L] [--windows W]
-//                                      [--interval-ms T]      T 0: as fast as acknowledgements allow.
+//                                      [--interval-ms T] [--name PREFIX] [--user-mode] [--audit ENTRIES]
+// T 0: as fast as acknowledgements allow.
 // Prints one JSON line at the end: windows and rows sent, seconds from the first window to the last acknowledgement.
 #include <unistd.h>
 
@@ -31,7 +32,18 @@ struct Plan {
   int loops = 12;
   int windows = 12;
   int interval_ms = 5000;
+  int audit = 0;
+  bool user_mode = false;
+  std::string name = "node";
 };
+
+std::string NodeName(const Plan& plan, int agent) {
+  return plan.name + std::to_string(agent);
+}
+
+std::string StreamName(const Plan& plan, int agent) {
+  return "stream-" + NodeName(plan, agent) + "-" + std::to_string(::getpid());
+}
 
 struct Totals {
   std::atomic<int> connected{0};
@@ -46,8 +58,8 @@ struct Totals {
 Window MakeWindow(const Plan& plan, int agent, const std::string& profile, uint64_t sequence) {
   Window window;
   window.profile_id = profile;
-  window.node = "node" + std::to_string(agent);
-  window.stream_id = "stream" + std::to_string(agent) + "-" + std::to_string(::getpid());
+  window.node = NodeName(plan, agent);
+  window.stream_id = StreamName(plan, agent);
   window.sequence = sequence;
   window.start_unix_ns = SystemClock().UnixNs();
   window.duration_ns = 5 * kNsPerSecond;
@@ -87,6 +99,16 @@ Window MakeWindow(const Plan& plan, int agent, const std::string& profile, uint6
       window.accounting.kept += samples;
     }
   }
+  for (int i = 0; i < plan.audit; ++i) {
+    AuditEntry entry;
+    entry.unix_ns = window.start_unix_ns;
+    entry.profile_id = profile;
+    entry.node = window.node;
+    entry.pid = 1000;
+    entry.action = "map";
+    entry.outcome = "ok";
+    window.audit.push_back(entry);
+  }
   return window;
 }
 
@@ -100,10 +122,11 @@ class FakeAgent final : public grpc::ClientBidiReactor<v1::AgentMessage, v1::Dae
         stub_(v1::AgentService::NewStub(std::move(channel))) {
     stub_->async()->Connect(&context_, this);
     v1::Register& hello = *outgoing_.mutable_register_();
-    hello.set_node("node" + std::to_string(number));
+    hello.set_node(NodeName(plan, number));
     hello.set_version(kVersion);
     hello.set_protocol_version(kProtocolVersion);
-    hello.set_stream_id("stream" + std::to_string(number) + "-" + std::to_string(::getpid()));
+    hello.set_stream_id(StreamName(plan, number));
+    hello.set_user_mode(plan.user_mode);
     hello.set_instance_id(std::to_string(number));
     hello.set_uid(::getuid());
     hello.set_cpus(64);
@@ -268,6 +291,10 @@ int main(int argc, char** argv) {
   app.add_option("--windows", plan.windows, "windows of each agent")->capture_default_str();
   app.add_option("--interval-ms", plan.interval_ms, "time between windows; 0: at once")
       ->capture_default_str();
+  app.add_option("--audit", plan.audit, "entries for the audit log in each window")
+      ->capture_default_str();
+  app.add_option("--name", plan.name, "what node names begin with")->capture_default_str();
+  app.add_flag("--user-mode", plan.user_mode, "as agents of an ordinary user");
   CLI11_PARSE(app, argc, argv);
   return perfd::Run(plan);
 }

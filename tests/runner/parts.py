@@ -60,6 +60,7 @@ def asan(seconds, *targets):
 
 PROMISES = ("promises", "altered_ranks", "admission", "locked_memory", "injection_days", "slurm_hangs")
 LONG_RUN = (("PERFD_KILLS", "200"), ("PERFD_STOPS", "50"), ("PERFD_PROFILES", "20"), ("PERFD_EVERY_OPERATION", "1"))
+ATTACK = (("PERFD_ATTACK", "300"),)
 RACES, LIMITS = (("PERFD_TRIES", "50"),), (("PERFD_TRIES", "200"), ("PERFD_TOGETHER", "4"))
 HALF_OF_TRUTHS = "triad or division or square or accumulator or svdcmp or false"  # of variants_test.py
 TIDY_CHUNKS = 2
@@ -85,7 +86,7 @@ PARTS = (
          (CI, Tests("ci", labels=("integration",)))),
     Part("promises", 12, "the promises to the owner of a job", (CI, e2e(*PROMISES))),
     Part("e2e-days", 20, "bad days: full disks, hostile peers, kills, lost networks",
-         (CI, e2e("bad_days", "worse_days", "fleet_bad_days", "tight_limits", "peer_limits"))),
+         (CI, e2e("bad_days", "worse_days", "fleet_bad_days", "tight_limits", "peer_limits", "attack"))),
     Part("e2e-truth", 35, "shares and saturations of programs whose truth is known, hpcc, call paths, dry runs",
          (CI, e2e("known_truth", "variants", "hpcc", "detours", "phases", "callpaths", "until_known", "dry_run", "kernel_time", "odd_code"))),
     Part("e2e-fleet", 15, "several nodes: leases, clocks, jobs of a scheduler", (
@@ -106,6 +107,8 @@ PARTS = (
     Part("builds-2", 35, "the other half", every_build(f"not ({HALF_OF_TRUTHS})")),
     Part("promises-long", 35, "200 kills, 50 stops, an agent that dies at every operation",
          (CI, e2e("promises", env=LONG_RUN), Tests("ci", ("attach_hold_test", "rank_injector_test"), env=LONG_RUN))),
+    Part("attack-long", 10, "one user at ten times every limit for five minutes, beside 1,000 agents",
+         (CI, e2e("attack", env=ATTACK))),
     Part("strangers-long", 35, "200 ranks that change what they are amid a profile, 200 near a limit of theirs",
          (CI, e2e("admission", env=RACES), e2e("tight_limits", env=LIMITS))),
 )
