@@ -127,6 +127,23 @@ class AuthorisationTest : public TlsTest {
     return id;
   }
 
+  // A profile of the owner's that is over, and has a report.
+  std::string Finished() {
+    const std::string id = WithAudit(OfOwner());
+    EXPECT_TRUE(agent_->SendUpdate(id, v1::NODE_PHASE_FINISHED, 1, sequence_));
+    v1::GetProfileRequest request;
+    request.set_id(id);
+    v1::ProfileStatus status;
+    for (int i = 0; i < 500 && status.finished_unix_ns() == 0; ++i) {
+      absl::SleepFor(absl::Milliseconds(10));
+      grpc::ClientContext context;
+      Within(context);
+      EXPECT_TRUE(Person(kNobody)->GetProfile(&context, request, &status).ok());
+    }
+    EXPECT_GT(status.finished_unix_ns(), 0);
+    return id;
+  }
+
   // A fresh profile of the owner's.
   std::string OfOwner() {
     std::string id;
@@ -227,6 +244,18 @@ class AuthorisationTest : public TlsTest {
                      }});
     calls.push_back(OfProfile<v1::ReportUrlRequest, v1::ReportUrlResponse>(
         "GetReportUrl of the owner's", &Stub::GetReportUrl));
+    calls.push_back(
+        {"GetHistory of the owner's", [id = Finished()](const KindOfPeer& peer) -> std::string {
+           grpc::ClientContext context;
+           Within(context);
+           v1::HistoryResponse response;
+           const auto stub = v1::Profiler::NewStub(peer.connect());
+           const grpc::Status status = stub->GetHistory(&context, {}, &response);
+           if (!status.ok()) return InWords(status);
+           const auto is_it = [&](const auto& one) { return one.id() == id; };
+           const auto& all = response.profiles();
+           return std::any_of(all.begin(), all.end(), is_it) ? "yes" : "own";
+         }});
     calls.push_back(
         Asking<v1::ListNodesRequest, v1::ListNodesResponse>("ListNodes", &Stub::ListNodes));
     calls.push_back(
