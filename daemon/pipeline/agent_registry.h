@@ -1,7 +1,7 @@
 // daemon/pipeline/agent_registry.h - the agents: who is connected, who was, and how they are.
 //
 // Shape    a connection has a number; only the present connection of a node may speak for it.
-// Limits   kMaxNodes nodes are remembered; nodes not seen for a day are forgotten.
+// Limits   Limit::kNodeNames, kNodeNamesPerUser; nodes not seen for a day are forgotten.
 // Threads  thread-compatible: the pipeline's lock covers it.
 #ifndef DAEMON_PIPELINE_AGENT_REGISTRY_H_
 #define DAEMON_PIPELINE_AGENT_REGISTRY_H_

@@ -146,8 +146,14 @@ constexpr char kVersion7[] = R"sql(
 CREATE TABLE stream_owner(stream_id TEXT PRIMARY KEY, owner TEXT NOT NULL) WITHOUT ROWID;
 )sql";
 
+// Version 8: in which order an owner began its streams, so that the first can be forgotten.
+constexpr char kVersion8[] = R"sql(
+ALTER TABLE stream_owner ADD COLUMN number INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX stream_owner_by_number ON stream_owner(owner, number);
+)sql";
+
 constexpr std::array<const char*, kSchemaVersion> kSteps = {
-    kVersion1, kVersion2, kVersion3, kVersion4, kVersion5, kVersion6, kVersion7};
+    kVersion1, kVersion2, kVersion3, kVersion4, kVersion5, kVersion6, kVersion7, kVersion8};
 
 }  // namespace
 

@@ -102,6 +102,23 @@ absl::StatusOr<int64_t> InsertWindow(Database& db, const WindowRecord& record, i
   return db.LastInsertId();
 }
 
+// Of an owner with more than kMostStreams: those it began first. Not while a window of theirs is kept one by one, as it would be taken
+// again.
+absl::Status ForgetFirstStreams(Database& db, const std::string& owner) {
+  const std::string first = absl::StrCat(
+      "IN (SELECT stream_id FROM (SELECT stream_id FROM stream_owner WHERE owner=?1"
+      " ORDER BY number DESC LIMIT -1 OFFSET ",
+      kMostStreams,
+      ") AS o WHERE NOT EXISTS (SELECT 1 FROM window w WHERE w.stream_id=o.stream_id))");
+  for (const char* table : {"stream_range", "stream_owner"}) {
+    ASSIGN_OR_RETURN(Statement statement,
+                     db.Prepare(absl::StrCat("DELETE FROM ", table, " WHERE stream_id ", first)));
+    statement.Bind(1, owner);
+    RETURN_IF_ERROR(statement.Run());
+  }
+  return absl::OkStatus();
+}
+
 // Who brings the first of a stream's windows that is stored owns it.
 absl::Status Own(Database& db, const StreamKey& stream) {
   if (stream.owner.empty()) return absl::OkStatus();
@@ -109,10 +126,12 @@ absl::Status Own(Database& db, const StreamKey& stream) {
   if (owner == stream.owner) return absl::OkStatus();
   ASSIGN_OR_RETURN(
       Statement statement,
-      db.Prepare("INSERT OR REPLACE INTO stream_owner(stream_id, owner) VALUES(?1, ?2)"));
+      db.Prepare("INSERT OR REPLACE INTO stream_owner(stream_id, owner, number) "
+                 "SELECT ?1, ?2, ifnull(max(number), 0) + 1 FROM stream_owner WHERE owner=?2"));
   statement.Bind(1, stream.id);
   statement.Bind(2, stream.owner);
-  return statement.Run();
+  RETURN_IF_ERROR(statement.Run());
+  return ForgetFirstStreams(db, stream.owner);
 }
 
 absl::Status CheckIdentity(absl::string_view stream_id, uint64_t sequence) {
@@ -151,7 +170,10 @@ absl::Status SkipWindow(Database& db, const StreamKey& stream, uint64_t sequence
   RETURN_IF_ERROR(CheckOwner(db, stream));
   const auto number = static_cast<int64_t>(sequence);
   ASSIGN_OR_RETURN(const Neighbours near, FindNeighbours(db, stream.id, number));
-  return Contains(near, number) ? absl::OkStatus() : AddSequence(db, stream, number, near);
+  // Of a stream that has brought nothing that was wanted nothing is kept: anybody can begin streams without an end.
+  const bool is_known = near.before.has_value() || near.after.has_value();
+  return Contains(near, number) || !is_known ? absl::OkStatus()
+                                             : AddSequence(db, stream, number, near);
 }
 
 absl::Status CheckOwner(Database& db, const StreamKey& stream) {

@@ -10,6 +10,7 @@ import argparse
 import re
 import sys
 
+import bounds
 import classes
 import exceptions
 import includes
@@ -50,7 +51,7 @@ def check_protos():
 
 CHECKS = {"layers": includes.check_layers, "cycles": includes.check_cycles, "doors": includes.check_doors,
           "sizes": sizes.check, "classes": classes.check, "prose": prose.check, "words": words.check,
-          "headers": check_headers, "protos": check_protos, "pages": lambda: pages.check(tree.ROOT)}
+          "headers": check_headers, "bounds": bounds.check, "protos": check_protos, "pages": lambda: pages.check(tree.ROOT)}
 LISTS = {"sizes": sizes.LISTS, "classes": classes.LISTS, "prose": prose.LISTS}
 
 

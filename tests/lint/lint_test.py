@@ -43,6 +43,8 @@ OPTIONS = {"core/planted_user.cc": "void Use(PlantedOptions options);\n",
            "core/planted.h": "struct PlantedOptions {\n  int a, b, c, d;\n};\n" +
                              class_of(0, 11, "PlantedOptions o_;\n")}
 
+GROWS = "namespace perfd::daemon {\nclass Planted {\n  %s waiting_;\n};\n}\n"
+BOUNDS = "tests/lint/bounds.txt"
 WORDS = {"tests/lint/words.txt": "# Comment\nLab -> Injector\n*Desk -> *Admission\n/Take[0-9]/ -> Drain\n"}
 
 # The check, what is planted, and what the finding says.
@@ -50,6 +52,13 @@ IN_COPY = [
     ("layers", {"core/base/planted.cc": '#include "daemon/store/database.h"\n'}, "planted.cc: core/base may not"),
     ("cycles", {"core/model/planted.cc": '#include "core/analysis/hot/hot_set.h"\n'}, "include cycle"),
     ("doors", {"core/base/planted.cc": "long f() { return ptrace(0); }\n"}, "planted.cc:1"),
+    ("bounds", {"daemon/planted.h": GROWS % "std::deque<int>"}, "Planted::waiting_ grows"),
+    ("bounds", {"daemon/planted.h": GROWS % "Rows", "daemon/base.h": "using Rows = std::map<int, int>;\n"}, "Planted::waiting_ grows"),
+    ("bounds", {"daemon/planted.h": GROWS % "std::deque<int>", BOUNDS: "Planted::waiting_: kMostWrites\n"}, "nothing is called"),
+    ("bounds", {"daemon/planted.h": GROWS % "std::deque<int>", BOUNDS: "Planted::waiting_: Limit::kGone\n"}, "no limit is called"),
+    ("bounds", {"daemon/planted.h": GROWS % "std::deque<int>", BOUNDS: "Planted::waiting_: Limit::kWatches\n"}, FINE),
+    ("bounds", {"daemon/planted.h": GROWS % "int", BOUNDS: "Planted::waiting_: own\n"}, "does not grow"),
+    ("bounds", {"daemon/store/schema.cc": "// CREATE TABLE planted(\n"}, "planted grows"),
     ("headers", {"core/base/planted.h": "int x;\n"}, "planted.h: does not open"),
     ("protos", {"proto/perfd/v1/planted.proto": "message Bare {\n}\n"}, "planted.proto:1"),
     *(("pages", {"docs/planted.md": text}, "planted.md") for text in (

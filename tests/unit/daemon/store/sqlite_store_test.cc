@@ -11,7 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/notification.h"
 #include "daemon/store/profile_id.h"
+#include "daemon/store/profile_table.h"
 #include "daemon/store/schema.h"
+#include "daemon/store/window_table.h"
 #include "tests/unit/daemon/store/store_fixture.h"
 
 namespace perfd::daemon {
@@ -121,6 +123,7 @@ TEST_F(StoreTest, AStreamIsOfWhoBringsItsFirstWindow) {
   ASSERT_TRUE(append("node a", 3).ok());
   ASSERT_TRUE(Skip("another", 1, "user 1000").ok());
   EXPECT_EQ(store_->Stream("another")->owner, "") << "what is refused claims nothing";
+  EXPECT_EQ(store_->Stream("another")->last, 0u) << "nor does it leave anything";
   WindowRecord renamed = Record(id, 5);
   renamed.stream = {"stream", "node new", true};
   ASSERT_TRUE(Append(std::move(renamed)).ok());
@@ -428,6 +431,31 @@ TEST(Schema, MigratesAVersionOneDatabase) {
   auto db = Database::Open(folder + "/perfd.db");
   EXPECT_EQ(*db->QueryInt("PRAGMA user_version"), kSchemaVersion);
   std::filesystem::remove_all(folder);
+}
+
+// Each start of an agent without its spool begins a stream: a user could fill the store with their names.
+TEST(Schema, AnOwnersFirstStreamsAreForgotten) {
+  auto db = Database::Open(":memory:");
+  ASSERT_TRUE(db.ok() && Migrate(*db).ok());
+  ProfileStatus status;
+  status.name = "test";
+  status.id = *InsertProfile(*db, status);
+  const auto append = [&](const std::string& owner, const std::string& stream) {
+    return AppendWindow(*db, {status.id, {.id = stream, .owner = owner}, 1, "node", "w"}, 0).ok();
+  };
+  const auto count = [&](const std::string& table) {
+    return *db->QueryInt(absl::StrCat("SELECT count(*) FROM ", table));
+  };
+  ASSERT_TRUE(append("node a", "nodes"));
+  for (int i = 0; i < kMostStreams + 5; ++i) ASSERT_TRUE(append("user 1001", absl::StrCat(i)));
+  EXPECT_EQ(count("stream_owner"), kMostStreams + 6) << "what has windows one by one is known";
+  ASSERT_TRUE(db->Exec("DELETE FROM window").ok());
+  ASSERT_TRUE(append("user 1001", "next"));
+  EXPECT_EQ(count("stream_owner"), kMostStreams + 1);
+  EXPECT_EQ(count("stream_range"), kMostStreams + 1);
+  EXPECT_EQ(*StreamOwner(*db, "nodes"), "node a");
+  EXPECT_EQ(*StreamOwner(*db, "5"), "") << "the first are forgotten";
+  EXPECT_EQ(*StreamOwner(*db, "6"), "user 1001");
 }
 
 TEST(Schema, RefusesANewerDatabase) {
