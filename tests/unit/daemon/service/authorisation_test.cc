@@ -18,6 +18,7 @@ using grpc::StatusCode;
 using Channel = std::shared_ptr<grpc::Channel>;
 
 constexpr uint32_t kOther = 1;                // daemon, of every Debian
+constexpr uint32_t kGames = 5;                // games, of every Debian: in the group games
 constexpr uint32_t kUnknown = 3'000'000'000;  // no database has it
 
 struct KindOfPeer {
@@ -65,6 +66,8 @@ class AuthorisationTest : public TlsTest {
     const auto address = host_->ListenTls(options);
     ASSERT_TRUE(address.ok()) << address.status();
     address_ = *address;
+    identity_.admin_group = "games";
+    host_->SetIdentity(identity_);
     SetLimit(Limit::kProfilesPerUser, 1000);
     SetLimit(Limit::kProfiles, 1024);
     agent_ = std::make_unique<FakeAgent>(Connect(), "a");
@@ -99,7 +102,8 @@ class AuthorisationTest : public TlsTest {
       return grpc::CreateChannel(address_, grpc::SslCredentials(options));
     };
     return {{"root, perfd's user", local(0)},
-            {"administrator", tls("user-root")},
+            {"administrator, TLS", tls("user-root")},
+            {"administrator by group", local(kGames), "games"},
             {"owner", local(kNobody), "own"},
             {"owner, TLS", tls("user-nobody"), "own"},
             {"another user", local(kOther), "theirs"},
