@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/strings/string_view.h"
+
 namespace perfd {
 
 // The person behind a request, as the daemon established it (peer credentials or certificate).
@@ -16,6 +18,9 @@ struct Requester {
 
   bool operator==(const Requester&) const = default;
 };
+
+// Of a user whom the databases do not know: no name of an account has a colon.
+inline constexpr absl::string_view kUnknownUser = "uid:";
 
 // Where the rank number of a process came from.
 enum class RankSource { kNone, kPmix, kOpenMpi, kPmi, kSlurm };

@@ -1,6 +1,7 @@
 #include "daemon/control/session_table.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
@@ -53,12 +54,14 @@ absl::Status CheckTakesTrees(const std::vector<std::string>& nodes,
 }
 
 // Profiles that the site asks for are not their user's, and have the places that are kept back.
-absl::StatusOr<ProfilePlaces> AcquirePlaces(const SubmitRequest& request, Limits& limits) {
+absl::StatusOr<ProfilePlaces> AcquirePlaces(const SubmitRequest& request, Limits& limits,
+                                            Moment now) {
   ProfilePlaces places;
   Requester who = request.requester;
   if (request.by_site) {
     who.privileged = true;
   } else {
+    RETURN_IF_ERROR(limits.Check(Limit::kActiveBytesPerUser, who, now.unix_ns));
     ASSIGN_OR_RETURN(places.own, limits.Acquire(Limit::kProfilesPerUser, who));
   }
   ASSIGN_OR_RETURN(places.all, limits.Acquire(Limit::kProfiles, who));
@@ -69,11 +72,27 @@ bool AltersLoops(const ProfileSpec& spec) {
   return !spec.variants.set.empty() && !spec.dry_run;
 }
 
-// What a profile that is over takes of its user's day. Not more than was asked for, whatever became of the clock.
-int64_t MeasuredSeconds(const ProfileStatus& status, Moment now) {
-  if (!AltersLoops(status.spec) || status.started_unix_ns == 0) return 0;
-  const int64_t took_ns = now.unix_ns - status.started_unix_ns;
-  return std::clamp<int64_t>(took_ns, 0, status.spec.duration_ns) / kNsPerSecond + 1;
+// What a profile of that length may spend on altered loops: a whole second for what is begun.
+int64_t AlteringSeconds(const ProfileSpec& spec, int64_t duration_ns) {
+  if (!AltersLoops(spec)) return 0;
+  const double ns = static_cast<double>(duration_ns) * spec.budget.overhead_ratio;
+  return static_cast<int64_t>(std::ceil(ns / static_cast<double>(kNsPerSecond)));
+}
+
+// Of its user's day: what it was given at its begin and did not need. Not more than that, whatever became of the clock.
+int64_t UnusedSeconds(const ProfileStatus& status) {
+  const int64_t given_ns = status.spec.duration_ns;
+  const int64_t took_ns =
+      status.started_unix_ns == 0
+          ? 0
+          : std::clamp<int64_t>(status.finished_unix_ns - status.started_unix_ns, 0, given_ns);
+  return AlteringSeconds(status.spec, given_ns) - AlteringSeconds(status.spec, took_ns);
+}
+
+absl::Status SpendOfDay(const SubmitRequest& request, Limits& limits, Moment now) {
+  if (request.requester.privileged) return absl::OkStatus();
+  return limits.Spend(Limit::kAlteringSecondsPerUser, request.requester.uid,
+                      AlteringSeconds(request.spec, request.spec.duration_ns), now.unix_ns);
 }
 
 bool Serves(const AgentFacts& agent, const Requester& requester) {
@@ -127,12 +146,8 @@ const AgentFacts* SessionTable::AgentFor(const std::string& node,
 absl::StatusOr<PlannedProfile> SessionTable::Plan(const SubmitRequest& request, Moment now) const {
   RETURN_IF_ERROR(ValidateProfileSpec(request.spec));
   RETURN_IF_ERROR(Authorise(request));
-  if (!request.by_site && AltersLoops(request.spec)) {
-    RETURN_IF_ERROR(
-        limits_.Check(Limit::kMeasuredSecondsPerUser, request.requester, now.monotonic_ns));
-  }
   PlannedProfile planned;
-  ASSIGN_OR_RETURN(planned.places, AcquirePlaces(request, limits_));
+  ASSIGN_OR_RETURN(planned.places, AcquirePlaces(request, limits_, now));
   ASSIGN_OR_RETURN(const std::vector<std::string> nodes, ChooseNodes(request));
   if (request.spec.target.tree) RETURN_IF_ERROR(CheckTakesTrees(nodes, agents_));
   ProfileStatus& status = planned.status;
@@ -145,6 +160,8 @@ absl::StatusOr<PlannedProfile> SessionTable::Plan(const SubmitRequest& request, 
     progress.node = node;
     status.nodes.push_back(progress);
   }
+  // Last, as nothing gives it back.
+  if (!request.by_site) RETURN_IF_ERROR(SpendOfDay(request, limits_, now));
   return planned;
 }
 
@@ -314,8 +331,8 @@ Decisions SessionTable::Finalised(const std::string& profile_id, bool ok, Moment
   if (!session.final()) return out;
   const ProfileStatus& status = session.stored_status();
   if (places.own.held()) {
-    limits_.Charge(Limit::kMeasuredSecondsPerUser, status.requester.uid,
-                   MeasuredSeconds(status, now), now.monotonic_ns);
+    limits_.Refund(Limit::kAlteringSecondsPerUser, status.requester.uid, UnusedSeconds(status),
+                   now.unix_ns);
   }
   sessions_.erase(it);
   return out;

@@ -35,10 +35,11 @@ enum class Limit {
   kGapsPerStream,
   kAuditPerUser,
   kWindowBytesPerUser,
-  kStoredBytesPerUser,
-  kMeasuredSecondsPerUser,
+  kActiveBytesPerUser,
+  kFinishedBytesPerUser,
+  kAlteringSecondsPerUser,
 };
-inline constexpr size_t kLimits = static_cast<size_t>(Limit::kMeasuredSecondsPerUser) + 1;
+inline constexpr size_t kLimits = static_cast<size_t>(Limit::kAlteringSecondsPerUser) + 1;
 
 inline constexpr absl::string_view kLimitsSection = "limits.";
 

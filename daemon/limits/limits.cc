@@ -128,17 +128,22 @@ absl::Status Limits::Spend(Limit limit, uint32_t uid, int64_t amount, int64_t no
   if (amount <= 0) return absl::OkStatus();
   MutexLock lock(&mutex_);
   BeginPeriods(now_ns);
-  int64_t& spent = spent_[{limit, HolderOf(limit, uid)}];
+  const std::pair key{limit, HolderOf(limit, uid)};
+  const auto found = spent_.find(key);
+  const int64_t spent = found == spent_.end() ? 0 : found->second;
   const int64_t all = values_[static_cast<size_t>(limit)] * RowOf(limit).scale;
   if (amount > all || spent > all - amount) return Refuse(limit, uid);
-  spent += amount;
+  spent_[key] = spent + amount;
   return absl::OkStatus();
 }
 
-void Limits::Charge(Limit limit, uint32_t uid, int64_t amount, int64_t now_ns) {
+void Limits::Refund(Limit limit, uint32_t uid, int64_t amount, int64_t now_ns) {
   MutexLock lock(&mutex_);
   BeginPeriods(now_ns);
-  spent_[{limit, HolderOf(limit, uid)}] += std::max<int64_t>(0, amount);
+  const auto found = spent_.find({limit, HolderOf(limit, uid)});
+  if (found == spent_.end()) return;
+  found->second -= std::clamp<int64_t>(amount, 0, found->second);
+  if (found->second == 0) spent_.erase(found);
 }
 
 void Limits::Report(Limit limit, const std::map<uint32_t, int64_t>& held) {

@@ -1,6 +1,6 @@
 // daemon/limits/limits.h - how much of each bound is in use, by whom, and how often somebody was refused.
 //
-// Shape    Acquire(limit, who) -> a Share that is given back when it ends. Spend and Charge are for what is taken in a period,
+// Shape    Acquire(limit, who) -> a Share that is given back when it ends. Spend is for what is taken in a period,
 //          Report for what is counted elsewhere; Check asks whether anything is left.
 // Errors   kResourceExhausted, by Refusal; counted and in the log, a line a second for each limit.
 // Bounds   what is kept is as large as what is held.
@@ -66,10 +66,10 @@ class Limits {
   // Of what was there before perfd began, or before a reload: whatever the limit is.
   Share Hold(Limit limit, uint32_t uid);
 
-  // `amount` more in this period. What is more than all of it is refused always.
+  // `amount` more in this period. What is more than all of it is refused always. All times are of one clock.
   absl::Status Spend(Limit limit, uint32_t uid, int64_t amount, int64_t now_ns);
-  // The same afterwards: nobody is refused.
-  void Charge(Limit limit, uint32_t uid, int64_t amount, int64_t now_ns);
+  // Of what was spent in this period: it was not needed.
+  void Refund(Limit limit, uint32_t uid, int64_t amount, int64_t now_ns);
   // What users hold by somebody else's count, instead of what was said before.
   void Report(Limit limit, const std::map<uint32_t, int64_t>& held);
   // Whether anything of it is left for them. Counts the refusal.

@@ -19,6 +19,7 @@ constexpr absl::Duration kStopWithin = absl::Seconds(2);   // chores that have n
 constexpr absl::Duration kMergeWithin = absl::Seconds(1);  // what they left to merge
 constexpr absl::Duration kTick = absl::Milliseconds(250);
 constexpr int64_t kMaintenanceNs = 60 * kNsPerSecond;
+constexpr int kRetentionRounds = 16;
 constexpr int64_t kSickMaintenanceNs = 2 * kNsPerSecond;
 constexpr int64_t kLateDelayNs = kNsPerSecond;
 constexpr int64_t kForgetNodeNs = 24 * 3600 * kNsPerSecond;
@@ -28,13 +29,16 @@ constexpr size_t kMaxFresh = 4096;
 constexpr size_t kMaxRecent = 20;
 constexpr int32_t kMaxRestored = 1000;
 
-RetentionPolicy WithBytes(RetentionPolicy policy, SqliteStore& store) {
-  absl::StatusOr<BytesByUser> bytes = ReadBytesByUser(store);
-  if (bytes.ok())
-    policy.bytes = *std::move(bytes);
-  else
-    LogWarning("what users have in the store is not known: {}", Text(bytes.status()));
-  return policy;
+// What users hold of the store, for their limits. Those whom the system does not know have one together, which no single one is asked for.
+void ReportStored(const BytesByHolder& bytes, Limits& limits) {
+  std::map<uint32_t, int64_t> active, finished;
+  for (const auto& [holder, held] : bytes) {
+    if (holder < 0) continue;
+    active[static_cast<uint32_t>(holder)] = held.active;
+    finished[static_cast<uint32_t>(holder)] = held.finished;
+  }
+  limits.Report(Limit::kActiveBytesPerUser, active);
+  limits.Report(Limit::kFinishedBytesPerUser, finished);
 }
 
 }  // namespace
@@ -163,35 +167,44 @@ void Pipeline::ChooseAgain(const ProfileStatus& status) {
   Execute(table_.Heat(status.id, heat.ok() ? *heat : HeatNow(), Now()));
 }
 
-void Pipeline::Maintain() {
-  if (!store_.healthy()) (void)store_.Probe();
-  SweepAggregates();
+// How many profiles went. `aged`: also for their age.
+int Pipeline::Retain(bool aged) {
+  const absl::StatusOr<BytesByHolder> bytes = ReadBytes(store_);
+  if (!bytes.ok())
+    LogWarning("what users have in the store is not known: {}", Text(bytes.status()));
+  if (bytes.ok()) ReportStored(*bytes, *options_.limits);
+  RetentionPolicy policy;
+  {
+    MutexLock lock(&mutex_);
+    const int64_t now_ns = clock_.MonotonicNs();
+    policy = retention_;
+    std::erase_if(fresh_, [&](const FreshProfile& fresh) { return now_ns >= fresh.until_ns; });
+    for (const FreshProfile& fresh : fresh_) policy.spared.push_back(fresh.profile_id);
+    // A clock that is wrong at the start may yet be put right.
+    if (now_ns - started_.monotonic_ns < kFreshNs) policy.keep_ns = policy.audit.keep_ns = 0;
+  }
+  if (!aged) policy.keep_ns = 0;
+  policy.user_bytes = options_.limits->Value(Limit::kFinishedBytesPerUser) *
+                      RowOf(Limit::kFinishedBytesPerUser).scale;
+  policy.bytes = bytes.value_or(BytesByHolder());
   // The clock may have been set since: for ages, time passes no faster than it does.
   const Moment now = Now();
   const int64_t passed_ns = now.monotonic_ns - started_.monotonic_ns;
-  const absl::StatusOr<int> deleted = store_.Retain(
-      WithBytes(Retention(), store_), std::min(now.unix_ns, started_.unix_ns + passed_ns));
-  if (!deleted.ok()) {
-    LogWarning("old profiles could not be deleted: {}", Text(deleted.status()));
-  } else if (*deleted > 0) {
-    LogInfo("{} old profiles were deleted", *deleted);
-  }
-  const absl::StatusOr<BytesByUser> stored = ReadBytesByUser(store_);
-  if (stored.ok()) options_.limits->Report(Limit::kStoredBytesPerUser, *stored);
-  maintenance_running_ = false;
+  const absl::StatusOr<int> deleted =
+      store_.Retain(policy, std::min(now.unix_ns, started_.unix_ns + passed_ns));
+  if (!deleted.ok()) LogWarning("old profiles could not be deleted: {}", Text(deleted.status()));
+  if (deleted.value_or(0) > 0) LogInfo("{} old profiles were deleted", *deleted);
+  return deleted.value_or(0);
 }
 
-RetentionPolicy Pipeline::Retention() {
-  MutexLock lock(&mutex_);
-  RetentionPolicy policy = retention_;
-  const int64_t now_ns = clock_.MonotonicNs();
-  policy.user_bytes =
-      options_.limits->Value(Limit::kStoredBytesPerUser) * RowOf(Limit::kStoredBytesPerUser).scale;
-  // A clock that is wrong at the start may yet be put right.
-  if (now_ns - started_.monotonic_ns < kFreshNs) policy.keep_ns = policy.audit.keep_ns = 0;
-  std::erase_if(fresh_, [&](const FreshProfile& fresh) { return now_ns >= fresh.until_ns; });
-  for (const FreshProfile& fresh : fresh_) policy.spared.push_back(fresh.profile_id);
-  return policy;
+void Pipeline::Maintain() {
+  if (!store_.healthy()) (void)store_.Probe();
+  SweepAggregates();
+  // More is deleted at once where more has to go, but others' commits have their turn in between.
+  for (int round = 0; round < kRetentionRounds; ++round) {
+    if (Retain(/*aged=*/round == 0) < kMaxDeletedPerCall || !store_.healthy()) break;
+  }
+  maintenance_running_ = false;
 }
 
 void Pipeline::SweepAggregates() {

@@ -135,7 +135,7 @@ class Pipeline {
   absl::StatusOr<Report> FinaliseOrFail(ProfileStatus status);
   void RebuildLate(const std::string& profile_id, uint64_t windows);
   void SweepAggregates();
-  RetentionPolicy Retention();
+  int Retain(bool aged);
   void Remember(const Report& report) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ChooseLoops(const ProfileStatus& status);
   void ChooseAgain(const ProfileStatus& status);

@@ -31,7 +31,7 @@ absl::StatusOr<JobRequest> MakeJobRequest(const HookJob& job, const ProfileSpec&
   if (request.spec.name.empty())
     request.spec.name = absl::StrCat("job ", job.job).substr(0, kMaxNameBytes);
   request.requester = {.uid = job.uid,
-                       .name = job.user.empty() ? absl::StrCat("uid:", job.uid) : job.user,
+                       .name = job.user.empty() ? absl::StrCat(kUnknownUser, job.uid) : job.user,
                        .privileged = false};
   ASSIGN_OR_RETURN(request.nodes, ExpandHostList(job.nodes));
   if (request.nodes.empty() && !job.node.empty()) request.nodes.push_back(job.node);

@@ -14,7 +14,7 @@ Peer ByUid(uint32_t uid, const IdentityOptions& options) {
   const bool ours = uid == 0 || uid == options.own_uid;
   Peer peer;
   peer.requester = {
-      .uid = uid, .name = uid == 0 ? "root" : absl::StrCat("uid:", uid), .privileged = ours};
+      .uid = uid, .name = uid == 0 ? "root" : absl::StrCat(kUnknownUser, uid), .privileged = ours};
   peer.full_agent = ours || options.agent_uid == uid;
   return peer;
 }

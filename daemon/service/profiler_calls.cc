@@ -184,7 +184,7 @@ grpc::ServerUnaryReactor* ProfilerCalls::GetHistory(Context* context,
 grpc::ServerUnaryReactor* ProfilerCalls::ListLimits(Context* context, const v1::ListLimitsRequest*,
                                                     v1::ListLimitsResponse* response) {
   return Answer(context, [this, response](const Requester& requester) -> absl::Status {
-    *response = wire::ToProto(shared_.limits.UsesOf(requester, SystemClock().MonotonicNs()));
+    *response = wire::ToProto(shared_.limits.UsesOf(requester, SystemClock().UnixNs()));
     return absl::OkStatus();
   });
 }

@@ -190,7 +190,8 @@ absl::StatusOr<HookRecord> AdmitJob(Database& db, const HookAdmission& admission
   if (record.number != 0) RETURN_IF_ERROR(CheckCounter(db, admission));
   int64_t profile = 0;
   if (admission.profile.has_value()) {
-    ASSIGN_OR_RETURN(record.answer.profile_id, InsertProfile(db, *admission.profile));
+    ASSIGN_OR_RETURN(record.answer.profile_id,
+                     InsertProfile(db, *admission.profile, /*by_site=*/true));
     ASSIGN_OR_RETURN(profile, ParseProfileId(record.answer.profile_id));
   }
   if (record.number != 0) RETURN_IF_ERROR(SetCounter(db, admission.counter, record.number));

@@ -11,7 +11,6 @@
 namespace perfd::daemon {
 namespace {
 
-constexpr int kMaxDeletedPerCall = 16;
 constexpr int kAgedShare = 16;
 
 absl::StatusOr<ProfileStatus> DecodeStatus(int64_t profile, const std::string& bytes) {
@@ -91,7 +90,6 @@ absl::Status DeleteProfile(Database& db, int64_t profile) {
   return DeleteFrom(db, "profile", "id", profile);
 }
 
-// The oldest final profile that ended before `before`; 0: none.
 // Of profile p.
 constexpr char kBytesOfProfile[] =
     "length(p.status)"
@@ -99,38 +97,42 @@ constexpr char kBytesOfProfile[] =
     " + ifnull((SELECT length(body) FROM aggregate WHERE profile=p.id), 0)"
     " + ifnull((SELECT sum(bytes) FROM window WHERE profile=p.id), 0)";
 
-// The oldest that is final of one user; 0: none.
-absl::StatusOr<int64_t> OldestFinalOf(Database& db, uint32_t uid) {
+struct FinalProfile {
+  int64_t id = 0;  // 0: none
+  int64_t bytes = 0;
+};
+
+absl::StatusOr<FinalProfile> OldestFinalOf(Database& db, ProfileHolder holder) {
   ASSIGN_OR_RETURN(Statement statement,
-                   db.Prepare("SELECT id FROM profile WHERE uid=?1 AND final=1 "
-                              "ORDER BY finished_ns, id LIMIT 1"));
-  statement.Bind(1, static_cast<int64_t>(uid));
+                   db.Prepare(absl::StrCat("SELECT id, ", kBytesOfProfile,
+                                           " FROM profile p WHERE holder=?1 AND final=1 "
+                                           "ORDER BY finished_ns LIMIT 1")));
+  statement.Bind(1, holder);
   ASSIGN_OR_RETURN(const bool row, statement.Step());
-  return row ? statement.Int(0) : 0;
+  return row ? FinalProfile{statement.Int(0), statement.Int(1)} : FinalProfile{};
 }
 
-// The oldest that is final of the user with most bytes, if that is more than `above`; 0: none. They are taken off `bytes`.
-absl::StatusOr<int64_t> OldestOfLargest(Database& db, int64_t above, BytesByUser& bytes) {
-  while (!bytes.empty()) {
-    const auto most =
-        std::max_element(bytes.begin(), bytes.end(),
-                         [](const auto& a, const auto& b) { return a.second < b.second; });
-    if (most->second <= above) return 0;
-    ASSIGN_OR_RETURN(const int64_t profile, OldestFinalOf(db, most->first));
-    if (profile == 0) {
-      bytes.erase(most);
-      continue;
-    }
-    ASSIGN_OR_RETURN(Statement statement, db.Prepare(absl::StrCat("SELECT ", kBytesOfProfile,
-                                                                  " FROM profile p WHERE id=?1")));
-    statement.Bind(1, profile);
-    ASSIGN_OR_RETURN(const bool row, statement.Step());
-    most->second -= row ? statement.Int(0) : 0;
-    return profile;
+bool HasRoomOfItsOwn(ProfileHolder holder) {
+  return holder == 0 || holder == kSite;
+}
+
+// The oldest that is final of who has most of those, if that is more than `above`; 0: none. What it takes is taken off `bytes`.
+absl::StatusOr<int64_t> OldestOfLargest(Database& db, int64_t above, bool of_users,
+                                        BytesByHolder& bytes) {
+  auto most = bytes.end();
+  for (auto it = bytes.begin(); it != bytes.end(); ++it) {
+    if (of_users && HasRoomOfItsOwn(it->first)) continue;
+    if (it->second.finished > above &&
+        (most == bytes.end() || it->second.finished > most->second.finished))
+      most = it;
   }
-  return 0;
+  if (most == bytes.end()) return 0;
+  ASSIGN_OR_RETURN(const FinalProfile oldest, OldestFinalOf(db, most->first));
+  most->second.finished = oldest.id == 0 ? 0 : most->second.finished - oldest.bytes;
+  return oldest.id;
 }
 
+// The oldest final profile that ended before `before`; 0: none.
 absl::StatusOr<int64_t> OldestFinal(Database& db, int64_t before,
                                     const std::vector<std::string>& spared) {
   ASSIGN_OR_RETURN(Statement statement,
@@ -148,23 +150,30 @@ absl::StatusOr<int64_t> OldestFinal(Database& db, int64_t before,
 
 // What is too much for all together, then what is too old; 0: nothing.
 absl::StatusOr<int64_t> NotKept(Database& db, const RetentionPolicy& policy, int64_t now_unix_ns,
-                                bool aged, BytesByUser& bytes) {
-  ASSIGN_OR_RETURN(const int64_t used, UsedBytes(db));
-  if (policy.max_bytes > 0 && used > policy.max_bytes) {
-    ASSIGN_OR_RETURN(const int64_t profile, OldestOfLargest(db, 0, bytes));
+                                bool aged, BytesByHolder& bytes) {
+  ASSIGN_OR_RETURN(int64_t finished, UsedBytes(db));
+  for (const auto& [holder, held] : bytes) finished -= held.active;
+  if (policy.max_bytes > 0 && finished > policy.max_bytes) {
+    ASSIGN_OR_RETURN(const int64_t profile, OldestOfLargest(db, 0, /*of_users=*/false, bytes));
     return profile != 0 ? profile : OldestFinal(db, INT64_MAX, {});
   }
   if (policy.keep_ns <= 0 || !aged) return 0;
   return OldestFinal(db, now_unix_ns - policy.keep_ns, policy.spared);
 }
 
+ProfileHolder HolderOf(const Requester& requester) {
+  return absl::StartsWith(requester.name, kUnknownUser) ? kUnknownUsers : requester.uid;
+}
+
 }  // namespace
 
-absl::StatusOr<std::string> InsertProfile(Database& db, ProfileStatus status) {
+absl::StatusOr<std::string> InsertProfile(Database& db, ProfileStatus status, bool by_site) {
   ASSIGN_OR_RETURN(Statement statement,
                    db.Prepare("INSERT INTO profile(uid, name, state, final, submitted_ns, "
-                              "finished_ns, status) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)"));
+                              "finished_ns, status, holder) "
+                              "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"));
   BindProfile(statement, status);
+  statement.Bind(8, by_site ? kSite : HolderOf(status.requester));
   RETURN_IF_ERROR(statement.Run());
   status.id = FormatProfileId(db.LastInsertId());
   RETURN_IF_ERROR(UpdateProfile(db, status));
@@ -202,30 +211,34 @@ absl::StatusOr<int> ApplyRetention(Database& db, const RetentionPolicy& policy,
   int deleted = 0;
   ASSIGN_OR_RETURN(const int64_t finals, db.QueryInt("SELECT count(*) FROM profile WHERE final=1"));
   const int64_t most_aged = 1 + finals / kAgedShare;
-  BytesByUser all = policy.bytes, limited = policy.bytes;
-  limited.erase(0);
+  BytesByHolder bytes = policy.bytes;
   for (; deleted < kMaxDeletedPerCall; ++deleted) {
-    int64_t profile = 0;
-    if (policy.user_bytes > 0) {
-      ASSIGN_OR_RETURN(profile, OldestOfLargest(db, policy.user_bytes, limited));
-    }
-    if (profile == 0) {
-      ASSIGN_OR_RETURN(profile, NotKept(db, policy, now_unix_ns, deleted < most_aged, all));
-    }
+    ASSIGN_OR_RETURN(const int64_t profile,
+                     NotKept(db, policy, now_unix_ns, deleted < most_aged, bytes));
     if (profile == 0) break;
     RETURN_IF_ERROR(DeleteProfile(db, profile));
+  }
+  // Of its own number: one user's many profiles do not hold up what goes for everybody.
+  for (int of_users = 0; policy.user_bytes > 0 && of_users < kMaxDeletedPerCall; ++of_users) {
+    ASSIGN_OR_RETURN(const int64_t profile,
+                     OldestOfLargest(db, policy.user_bytes, /*of_users=*/true, bytes));
+    if (profile == 0) break;
+    RETURN_IF_ERROR(DeleteProfile(db, profile));
+    ++deleted;
   }
   return deleted;
 }
 
-absl::StatusOr<BytesByUser> SumBytesByUser(Database& db) {
-  ASSIGN_OR_RETURN(Statement statement, db.Prepare(absl::StrCat("SELECT uid, sum(", kBytesOfProfile,
-                                                                ") FROM profile p GROUP BY uid")));
-  BytesByUser bytes;
+absl::StatusOr<BytesByHolder> SumBytes(Database& db) {
+  ASSIGN_OR_RETURN(Statement statement,
+                   db.Prepare(absl::StrCat("SELECT holder, final, sum(", kBytesOfProfile,
+                                           ") FROM profile p GROUP BY holder, final")));
+  BytesByHolder bytes;
   while (true) {
     ASSIGN_OR_RETURN(const bool row, statement.Step());
     if (!row) return bytes;
-    bytes[static_cast<uint32_t>(statement.Int(0))] = statement.Int(1);
+    ProfileBytes& held = bytes[statement.Int(0)];
+    (statement.Int(1) != 0 ? held.finished : held.active) = statement.Int(2);
   }
 }
 

@@ -16,7 +16,8 @@
 namespace perfd::daemon {
 
 // Gives the profile its number; `status.id` is ignored. The stored status carries the new id.
-absl::StatusOr<std::string> InsertProfile(Database& db, ProfileStatus status);
+// by_site: a scheduler asks for it, not its user.
+absl::StatusOr<std::string> InsertProfile(Database& db, ProfileStatus status, bool by_site = false);
 absl::Status UpdateProfile(Database& db, const ProfileStatus& status);
 absl::Status WriteAggregate(Database& db, int64_t profile, absl::string_view body);
 absl::Status WriteFinal(Database& db, const FinalRecord& record);
@@ -37,7 +38,7 @@ absl::StatusOr<std::vector<LoopHistory>> ReadLoopHistory(Database& db, absl::str
                                                          int limit);
 // Number of profiles in each state, indexed by ProfileState.
 absl::StatusOr<std::vector<uint64_t>> CountStates(Database& db);
-absl::StatusOr<BytesByUser> SumBytesByUser(Database& db);
+absl::StatusOr<BytesByHolder> SumBytes(Database& db);
 // Bytes in use, free pages not counted.
 absl::StatusOr<int64_t> UsedBytes(Database& db);
 

@@ -97,17 +97,29 @@ struct AuditRetention {
   int64_t user_bytes = 0;  // above it that user's oldest entries go; 0: no limit
 };
 
+// Who answers for the room that a profile takes: its user, by uid; all users whom the system does not know, together; or the site, when
+// a scheduler asked for it.
+using ProfileHolder = int64_t;
+inline constexpr ProfileHolder kUnknownUsers = -1, kSite = -2;
+
 // What profiles take in the store, with their windows and reports.
-using BytesByUser = std::map<uint32_t, int64_t>;
+struct ProfileBytes {
+  int64_t active = 0;
+  int64_t finished = 0;
+};
+using BytesByHolder = std::map<ProfileHolder, ProfileBytes>;
+
+inline constexpr int kMaxDeletedPerCall = 16;  // profiles; as many again of users with too much
 
 struct RetentionPolicy {
   int64_t keep_ns = 0;    // final profiles older than this go; 0: keep for ever
-  int64_t max_bytes = 0;  // above it the oldest final profiles go; 0: no limit
+  int64_t max_bytes = 0;  // above it final profiles go; 0: no limit
   std::vector<std::string> spared =
       {};  // never deleted for their age: whatever the clock says, they are new
-  // Of who has more the oldest go, but of root; above `max_bytes` those of who has most.
-  int64_t user_bytes = 0;  // 0: no limit
-  BytesByUser bytes = {};  // as ReadBytesByUser found them
+  // Of a user who has more finished ones the oldest go, but of root. Above `max_bytes`, which active ones do not count for, those of
+  // who has most.
+  int64_t user_bytes = 0;    // 0: no limit
+  BytesByHolder bytes = {};  // as ReadBytes found them
   AuditRetention audit = {};
 };
 

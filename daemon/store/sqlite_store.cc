@@ -373,10 +373,10 @@ absl::Status ReadResults(SqliteStore& store, const std::string& profile_id,
   });
 }
 
-absl::StatusOr<BytesByUser> ReadBytesByUser(SqliteStore& store) {
-  BytesByUser bytes;
+absl::StatusOr<BytesByHolder> ReadBytes(SqliteStore& store) {
+  BytesByHolder bytes;
   RETURN_IF_ERROR(store.ReadApart([&](Database& db) -> absl::Status {
-    ASSIGN_OR_RETURN(bytes, SumBytesByUser(db));
+    ASSIGN_OR_RETURN(bytes, SumBytes(db));
     return absl::OkStatus();
   }));
   return bytes;

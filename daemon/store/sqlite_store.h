@@ -133,7 +133,7 @@ class SqliteStore {
 // The aggregate, then the windows that it does not contain.
 absl::Status ReadResults(SqliteStore& store, const std::string& profile_id,
                          const ResultsVisitor& visitor);
-absl::StatusOr<BytesByUser> ReadBytesByUser(SqliteStore& store);
+absl::StatusOr<BytesByHolder> ReadBytes(SqliteStore& store);
 
 }  // namespace perfd::daemon
 

@@ -135,6 +135,44 @@ TEST_F(ControlTest, WhatGoesOnAfterARestartHasItsPlaceWhateverTheLimitIs) {
             absl::StatusCode::kResourceExhausted);
 }
 
+// A day's seconds are spent at the begin; what was not needed comes back, once.
+TEST_F(ControlTest, SecondsOfAlteredLoopsThatWereNotNeededComeBack) {
+  Connect("a");
+  const auto used = [&] {
+    return *limits_
+                .UsesOf(kAlice, now().unix_ns)[static_cast<size_t>(Limit::kAlteringSecondsPerUser)]
+                .used;
+  };
+  ProfileSpec spec = CommandSpec();
+  spec.variants.set = {"LS"};
+  spec.duration_ns = 1000 * kSecond;
+  spec.budget.overhead_ratio = 0.05;
+  const std::string id = Submit(spec);
+  EXPECT_EQ(used(), 50);
+  Report("a", id, Phase::kSampling, 1);
+  Window("a", id, 1);
+  Pass(100 * kSecond);
+  Record(*table_.Cancel(id, "alice", now()));
+  Report("a", id, Phase::kFinished, 1, 1);
+  Record(table_.Finalised(id, false, now()));  // its report could not be stored yet
+  EXPECT_EQ(used(), 50);
+  Pass(500 * kSecond);
+  Record(table_.Finalised(id, true, now()));
+  ASSERT_FALSE(table_.Active(id));
+  EXPECT_GE(used(), 5);
+  EXPECT_LE(used(), 6) << "not for the time in which the store was away";
+  // One that never began, and one that the site asked for.
+  const std::string never = Submit(spec);
+  Record(*table_.Cancel(never, "alice", now()));
+  Report("a", never, Phase::kFinished);
+  Record(table_.Finalised(never, true, now()));
+  EXPECT_LE(used(), 6);
+  SubmitRequest by_site{spec, kAlice, ""};
+  by_site.by_site = true;
+  EXPECT_TRUE(table_.Plan(by_site, now()).ok());
+  EXPECT_LE(used(), 6);
+}
+
 TEST_F(ControlTest, ARefusedRequestTakesNoPlace) {
   Connect("a");
   ProfileSpec spec = CommandSpec();

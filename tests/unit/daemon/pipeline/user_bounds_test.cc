@@ -17,7 +17,7 @@ constexpr size_t kMib = 1 << 20;
 
 class UserBoundsTest : public PipelineFixture {
  protected:
-  void Limit(enum Limit limit, int64_t value) {
+  void SetLimit(Limit limit, int64_t value) {
     LimitValues values = StandardLimits();
     values[static_cast<size_t>(limit)] = value;
     limits_->Set(values);
@@ -33,17 +33,17 @@ class UserBoundsTest : public PipelineFixture {
     clock_.Pass(61 * kNsPerSecond);
     pipeline_->Tick();
     // The work of a tick is done by others.
-    for (int i = 0; i < 500 && limits_->UsesOf(User(kAlice), 0)[kStored].used == 0; ++i)
+    for (int i = 0; i < 500 && limits_->UsesOf(User(kAlice), 0)[kActive].used == 0; ++i)
       absl::SleepFor(absl::Milliseconds(10));
   }
   static Requester User(uint32_t uid) { return {uid, "user", false}; }
 
-  static constexpr auto kStored = static_cast<size_t>(Limit::kStoredBytesPerUser);
+  static constexpr auto kActive = static_cast<size_t>(Limit::kActiveBytesPerUser);
   uint64_t sequence_ = 0;
 };
 
 TEST_F(UserBoundsTest, AUsersAgentsHaveTheirMinute) {
-  Limit(Limit::kWindowBytesPerUser, 2);
+  SetLimit(Limit::kWindowBytesPerUser, 2);
   const uint64_t alices = Connect("a", kAlice, true), bobs = Connect("b", kBob, true);
   const uint64_t nodes = Connect("n", 0, false);
   const std::string id = Submit(kAlice), other = Submit(kBob);
@@ -72,33 +72,57 @@ TEST_F(UserBoundsTest, WhoHasTooMuchInTheStoreBringsNoMore) {
   const std::string id = Submit(kAlice), other = Submit(kBob);
   EXPECT_TRUE(Bring(alices, id, "a", 3 * kMib).ok());
   EXPECT_TRUE(Bring(bobs, other, "b", kMib).ok());
-  Limit(Limit::kStoredBytesPerUser, 2);
+  SetLimit(Limit::kActiveBytesPerUser, 2);
   Maintain();
-  EXPECT_GE(limits_->UsesOf(User(kAlice), 0)[kStored].used, 3);
-  EXPECT_EQ(limits_->UsesOf(User(kBob), 0)[kStored].used, 2) << "of what is begun, too";
+  EXPECT_GE(limits_->UsesOf(User(kAlice), 0)[kActive].used, 3);
+  EXPECT_EQ(limits_->UsesOf(User(kBob), 0)[kActive].used, 2) << "of what is begun, too";
   ASSERT_TRUE(Bring(alices, id, "a", kMib).ok()) << "acknowledged, as it will never be taken";
   EXPECT_EQ(pipeline_->Figures().windows_stored, 2u);
-  EXPECT_GE(limits_->Hits()[kStored], 1u);
-  Limit(Limit::kStoredBytesPerUser, 4);
+  EXPECT_GE(limits_->Hits()[kActive], 1u);
+  SetLimit(Limit::kActiveBytesPerUser, 4);
   EXPECT_TRUE(Bring(alices, id, "a", kMib).ok());
   EXPECT_EQ(pipeline_->Figures().windows_stored, 3u);
 }
 
+// What fits into no minute must not use up the next ones, and what the store does not take is not paid for.
+TEST_F(UserBoundsTest, WhatIsNotTakenIsNotPaidFor) {
+  const uint64_t alices = Connect("a", kAlice, true);
+  const std::string id = Submit(kAlice);
+  SetLimit(Limit::kAuditPerUser, 1);
+  IncomingWindow window = Window(id, "a", 1);
+  window.window.audit.resize(2);
+  for (AuditEntry& entry : window.window.audit) {
+    entry.profile_id = id;
+    entry.node = "a";
+  }
+  window.body.resize(kMib, '\0');
+  ASSERT_TRUE(Accept(alices, std::move(window)).ok()) << "refused for ever: acknowledged";
+  const auto used = [&](Limit limit) {
+    return limits_->UsesOf(User(kAlice), clock_.UnixNs())[static_cast<size_t>(limit)].used;
+  };
+  EXPECT_EQ(used(Limit::kWindowBytesPerUser), 0);
+  EXPECT_EQ(used(Limit::kAuditPerUser), 0);
+}
+
 TEST_F(UserBoundsTest, ADayHasSoManySecondsOfAlteredLoops) {
-  Limit(Limit::kMeasuredSecondsPerUser, 60);
+  SetLimit(Limit::kAlteringSecondsPerUser, 60);
   Connect("n");
   SubmitRequest request{{}, User(kAlice), ""};
   request.spec.target.command = "app";
   request.spec.variants.set = {"LS"};
+  request.spec.duration_ns = 1000 * kNsPerSecond;
+  request.spec.budget.overhead_ratio = 0.05;  // 50 s
   const auto code = [&](const SubmitRequest& wanted) {
     return pipeline_->Submit(wanted).status().code();
   };
   EXPECT_EQ(code(request), absl::StatusCode::kOk);
-  limits_->Charge(Limit::kMeasuredSecondsPerUser, kAlice, 60, clock_.MonotonicNs());
   EXPECT_EQ(code(request), absl::StatusCode::kResourceExhausted);
   SubmitRequest other = request;
   other.requester = User(kBob);
   EXPECT_EQ(code(other), absl::StatusCode::kOk);
+  other = request;
+  other.spec.budget.overhead_ratio = 0.01;
+  EXPECT_EQ(code(other), absl::StatusCode::kOk) << "these 10 s are left";
   other = request;
   other.spec.variants.set.clear();
   EXPECT_EQ(code(other), absl::StatusCode::kOk) << "samples have no such bound";

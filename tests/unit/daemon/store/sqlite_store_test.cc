@@ -312,8 +312,9 @@ TEST_F(StoreTest, RetentionBySizeTakesTheOldestFirst) {
 
 // One user's many profiles displace themselves, not the others'.
 TEST_F(StoreTest, RetentionTakesFromWhoHasMost) {
-  const auto store = [&](uint32_t uid, int64_t at_ns, size_t mib) {
-    ProfileStatus status = Profile(uid);
+  const auto store = [&](const Requester& who, int64_t at_ns, size_t mib) {
+    ProfileStatus status = Profile(who.uid);
+    status.requester = who;
     status.finished_unix_ns = at_ns;
     status.id = *store_->Create(status);
     FinalRecord record = Final(status, 0);
@@ -321,25 +322,33 @@ TEST_F(StoreTest, RetentionTakesFromWhoHasMost) {
     EXPECT_TRUE(store_->StoreFinal(std::move(record)).ok());
     return status.id;
   };
-  const std::string alices = store(1, 1000, 1);
-  const std::string bobs_first = store(2, 1001, 1), bobs = store(2, 1002, 1);
-  const std::string roots = store(0, 1003, 4);
+  const Requester alice{1, "alice", false}, bob{2, "bob", false}, root{0, "root", true};
+  const std::string alices = store(alice, 1000, 1);
+  const std::string bobs_first = store(bob, 1001, 1), bobs = store(bob, 1002, 1);
+  const std::string roots = store(root, 1003, 4);
+  // Many ids of one user whom nobody knows are one user.
+  const std::string nobodys = store({100'001, "uid:100001", false}, 1004, 1);
+  store({100'002, "uid:100002", false}, 1005, 1);
   const std::string active = *store_->Create(Profile(3));
   ASSERT_TRUE(Append(Record(active, 1, 3 << 20)).ok());
-  const auto bytes = ReadBytesByUser(*store_);
+  const auto bytes = ReadBytes(*store_);
   ASSERT_TRUE(bytes.ok()) << bytes.status();
-  const auto mib = [&](uint32_t uid) { return bytes->at(uid) >> 20; };
-  EXPECT_EQ(std::vector<int64_t>({mib(0), mib(1), mib(2), mib(3)}),
-            std::vector<int64_t>({4, 1, 2, 3}));
+  const auto finished = [&](ProfileHolder holder) { return bytes->at(holder).finished >> 20; };
+  EXPECT_EQ(std::vector<int64_t>({finished(0), finished(1), finished(2), finished(kUnknownUsers)}),
+            std::vector<int64_t>({4, 1, 2, 2}));
+  EXPECT_EQ(bytes->at(3).active >> 20, 3);
+  EXPECT_EQ(finished(3), 0);
 
   EXPECT_EQ(*store_->Retain({.user_bytes = 5 << 20, .bytes = *bytes}, 2000), 0);
   // More than a user's room: of root nothing, of who has none that is over nothing.
-  EXPECT_EQ(*store_->Retain({.user_bytes = 3 << 19, .bytes = *bytes}, 2000), 1);
+  EXPECT_EQ(*store_->Retain({.user_bytes = 3 << 19, .bytes = *bytes}, 2000), 2);
   EXPECT_FALSE(store_->Profile(bobs_first).ok());
+  EXPECT_FALSE(store_->Profile(nobodys).ok());
   EXPECT_TRUE(store_->Profile(bobs).ok());
   EXPECT_TRUE(store_->Profile(active).ok());
-  // More than everyone's: root has most, though Alice's is the oldest.
-  EXPECT_EQ(*store_->Retain({.max_bytes = 6 << 20, .bytes = *ReadBytesByUser(*store_)}, 2000), 1);
+  // More than everyone's: root has most, though Alice's is the oldest; what is active displaces nothing.
+  EXPECT_EQ(*store_->Retain({.max_bytes = 8 << 20, .bytes = *ReadBytes(*store_)}, 2000), 0);
+  EXPECT_EQ(*store_->Retain({.max_bytes = 6 << 20, .bytes = *ReadBytes(*store_)}, 2000), 1);
   EXPECT_FALSE(store_->Profile(roots).ok());
   EXPECT_TRUE(store_->Profile(alices).ok());
 }
