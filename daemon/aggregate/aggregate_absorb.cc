@@ -70,7 +70,7 @@ void ProfileAggregate::Absorb(const AggregateState& state) {
   std::vector<uint32_t> location;
   for (const LocationTotals& from : state.locations) {
     location.push_back(InternLocation(from.location));
-    if (LocationFolded(from.location, location.back()))
+    if (IsFolded(from.location, locations_[location.back()].location))
       totals_.lost.location_samples += from.counts.samples;
     LocationTotals& to = locations_[location.back()];
     to.counts += from.counts;
@@ -85,7 +85,8 @@ void ProfileAggregate::Absorb(const AggregateState& state) {
     const ThreadKey& key = from.key;
     const ShortThread short_key{InternNode(key.node), key.rank, key.pid, key.tid};
     thread.push_back(InternThread(short_key));
-    if (ThreadFolded(short_key, thread.back())) totals_.lost.thread_samples += from.counts.samples;
+    if (!(threads_[thread.back()].key == short_key))
+      totals_.lost.thread_samples += from.counts.samples;
     threads_[thread.back()].counts += from.counts;
   }
   for (const Cell& cell : state.cells)

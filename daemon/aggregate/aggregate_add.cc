@@ -120,8 +120,9 @@ void ProfileAggregate::AddRows(const Window& window, uint32_t node) {
     if (thread == kNone) thread = InternThread(key);
     uint32_t& index = ids.location[row.location];
     if (index == kNone) index = InternLocation(location);
-    if (ThreadFolded(key, thread)) totals_.lost.thread_samples += row.samples;
-    if (LocationFolded(location, index)) totals_.lost.location_samples += row.samples;
+    if (!(threads_[thread].key == key)) totals_.lost.thread_samples += row.samples;
+    if (IsFolded(location, locations_[index].location))
+      totals_.lost.location_samples += row.samples;
 
     const Counts counts{row.samples, row.weight, time.TimeOf(row), row.wall_ns};
     LocationTotals& totals = locations_[index];

@@ -43,7 +43,27 @@ int64_t Sum(int64_t a, int64_t b) {
 
 }  // namespace
 
+size_t MeasuredLoops::Bytes() const {
+  size_t bytes = figures_ * sizeof(VariantFigures);
+  for (const auto& [key, loop] : loops_) {
+    bytes += sizeof(key) + sizeof(loop) + 2 * (loop.node.size() + loop.loop_id.size()) +
+             loop.location_key.size() + loop.reason.size() +
+             loop.references.size() * sizeof(TracedReference);
+    for (const Refusal& refusal : loop.refusals) bytes += sizeof(refusal) + refusal.reason.size();
+    for (const std::string& open : loop.open) bytes += sizeof(open) + open.size();
+  }
+  for (const auto& [key, listing] : listings_) {
+    for (const ListingLine& line : listing.lines)
+      bytes += sizeof(line) + line.original.size() + line.changed.size();
+  }
+  return bytes;
+}
+
 void MeasuredLoops::Add(LoopMeasurement loop) {
+  if (limits_.frozen) {
+    ++lost_;
+    return;
+  }
   for (VariantListing& listing : loop.listings) AddListing(loop.loop_id, std::move(listing));
   loop.listings.clear();
   const auto at = loops_.find({loop.node, loop.pid, loop.loop_id});

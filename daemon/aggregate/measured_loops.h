@@ -26,6 +26,7 @@ struct MeasureLimits {
   size_t loops = 800'000;      // 64,000 ranks x 12 loops
   size_t figures = 4'000'000;  // about 1 GB
   size_t listings = 4'096;
+  bool frozen = false;  // nothing more is taken
 };
 
 struct LoopListing {
@@ -57,6 +58,10 @@ class MeasuredLoops {
   void Absorb(const MeasuredState& other);
 
   MeasuredState State() const;
+  // Of memory, about.
+  size_t Bytes() const;
+  // From now on what comes is lost, but for pauses.
+  void Freeze() { limits_.frozen = true; }
 
   // Reading without a copy.
   using Key = std::tuple<std::string, int32_t, std::string>;  // node, pid, loop

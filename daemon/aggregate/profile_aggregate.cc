@@ -19,7 +19,16 @@ CodeLocation OtherLocation(const CodeLocation& folded) {
   return location;
 }
 
+size_t TextOf(const CodeLocation& location) {
+  return location.module_id.size() + location.module_path.size() + location.function.size() +
+         location.source.file.size() + location.kernel_caller.size();
+}
+
 }  // namespace
+
+bool IsFolded(const CodeLocation& location, const CodeLocation& kept) {
+  return kept.function == kOther && location.function != kOther;
+}
 
 uint32_t ProfileAggregate::InternNode(const std::string& name) {
   if (auto found = node_index_.find(name); found != node_index_.end()) return found->second;
@@ -35,7 +44,7 @@ uint32_t ProfileAggregate::InternLocation(const CodeLocation& location) {
   std::string key = LocationKey(location);
   if (auto found = location_index_.find(key); found != location_index_.end()) {
     CodeLocation& known = locations_[found->second].location;
-    if (!(known == location) && Richer(location, known)) known = location;
+    if (!limits_.frozen && !(known == location) && Richer(location, known)) known = location;
     return found->second;
   }
   if (locations_.size() >= limits_.locations) {
@@ -48,8 +57,31 @@ uint32_t ProfileAggregate::InternLocation(const CodeLocation& location) {
   return id;
 }
 
-bool ProfileAggregate::LocationFolded(const CodeLocation& location, uint32_t index) const {
-  return locations_[index].location.function == kOther && location.function != kOther;
+size_t ProfileAggregate::Bytes() const {
+  size_t bytes = cells_.capacity() * (sizeof(*cells_.begin()) + 1) +
+                 threads_.size() * (sizeof(Thread) + sizeof(*thread_index_.begin())) +
+                 paths_.Bytes() + measured_.Bytes();
+  for (const LocationTotals& totals : locations_) {
+    const CodeLocation& location = totals.location;
+    bytes += sizeof(totals) + 2 * TextOf(location) + sizeof(*location_index_.begin());
+  }
+  for (const NodeTotals& node : nodes_) bytes += sizeof(node) + 2 * node.node.size();
+  for (const auto& [key, rank] : ranks_) {
+    bytes += sizeof(key) + sizeof(rank) + rank.info.node.size() + rank.info.job_id.size() +
+             rank.info.command.size();
+  }
+  return bytes;
+}
+
+void ProfileAggregate::Freeze() {
+  limits_.locations = locations_.size();
+  limits_.threads = threads_.size();
+  limits_.cells = cells_.size();
+  limits_.ranks = ranks_.size();
+  limits_.nodes = nodes_.size();
+  limits_.frozen = true;
+  paths_.Freeze();
+  measured_.Freeze();
 }
 
 uint32_t ProfileAggregate::InternThread(const ShortThread& key) {
@@ -85,7 +117,7 @@ void ProfileAggregate::AddRank(RankTotals rank, uint32_t node) {
   const ShortThread key{node, rank.info.rank, rank.info.pid, 0};
   if (auto found = ranks_.find(key); found != ranks_.end()) {
     RankTotals& known = found->second;
-    if (Richer(rank.info, known.info)) known.info = std::move(rank.info);
+    if (!limits_.frozen && Richer(rank.info, known.info)) known.info = std::move(rank.info);
     known.elapsed_ns += rank.elapsed_ns;
     known.cpu_wait_ns += rank.cpu_wait_ns;
   } else if (ranks_.size() < limits_.ranks) {
@@ -99,8 +131,9 @@ void ProfileAggregate::AddRank(RankTotals rank, uint32_t node) {
 void ProfileAggregate::AddCall(const WindowCall& call, const CodeLocation& from,
                                const CodeLocation* loop, const std::vector<uint32_t>& ours) {
   WindowCall own{ours[call.location], std::nullopt, call.paths};
-  if (loop != nullptr && !LocationFolded(*loop, ours[*call.loop])) own.loop = ours[*call.loop];
-  const bool folded = LocationFolded(from, own.location);
+  if (loop != nullptr && !IsFolded(*loop, locations_[ours[*call.loop]].location))
+    own.loop = ours[*call.loop];
+  const bool folded = IsFolded(from, locations_[own.location].location);
   totals_.lost.stack_samples += folded ? call.paths : paths_.AddCall(own);
 }
 

@@ -37,7 +37,11 @@ struct AggregateLimits {
   size_t frame_names = 100'000;
   size_t calls = 100'000;
   MeasureLimits measured = {};
+  bool frozen = false;  // what is known is not described any better
 };
+
+// Whether a place found none of its own.
+bool IsFolded(const CodeLocation& location, const CodeLocation& kept);
 
 class ProfileAggregate {
  public:
@@ -48,6 +52,11 @@ class ProfileAggregate {
 
   void Add(const Window& window);
   void Merge(const ProfileAggregate& other) { Absorb(other.State()); }
+
+  // Of memory, about; looks at everything.
+  size_t Bytes() const;
+  // As if each limit was reached now.
+  void Freeze();
 
   // The canonical value, and back. FromState: kDataLoss for indices outside their lists.
   AggregateState State() const;
@@ -100,10 +109,6 @@ class ProfileAggregate {
   uint32_t InternNode(const std::string& name);
   uint32_t InternLocation(const CodeLocation& location);
   uint32_t InternThread(const ShortThread& key);
-  bool LocationFolded(const CodeLocation& location, uint32_t index) const;
-  bool ThreadFolded(const ShortThread& key, uint32_t thread) const {
-    return !(threads_[thread].key == key);
-  }
   void AddCell(uint32_t thread, uint32_t location, const Counts& counts);
   void AddRank(RankTotals rank, uint32_t node);
   // A call of somebody else's: its places, and ours for each of his indices.

@@ -35,6 +35,7 @@ enum class Limit {
   kGapsPerStream,
   kAuditPerUser,
   kWindowBytesPerUser,
+  kMemoryPerUser,
   kActiveBytesPerUser,
   kFinishedBytesPerUser,
   kAlteringSecondsPerUser,

@@ -29,16 +29,27 @@ constexpr size_t kMaxFresh = 4096;
 constexpr size_t kMaxRecent = 20;
 constexpr int32_t kMaxRestored = 1000;
 
-// What users hold of the store, for their limits. Those whom the system does not know have one together, which no single one is asked for.
-void ReportStored(const BytesByHolder& bytes, Limits& limits) {
-  std::map<uint32_t, int64_t> active, finished;
-  for (const auto& [holder, held] : bytes) {
-    if (holder < 0) continue;
-    active[static_cast<uint32_t>(holder)] = held.active;
-    finished[static_cast<uint32_t>(holder)] = held.finished;
+// For their limits. Users whom the system does not know have one together, which no single one is asked for.
+std::map<uint32_t, int64_t> OfUsers(const std::map<ProfileHolder, int64_t>& held) {
+  std::map<uint32_t, int64_t> users;
+  for (const auto& [holder, bytes] : held) {
+    if (holder >= 0) users[static_cast<uint32_t>(holder)] = bytes;
   }
-  limits.Report(Limit::kActiveBytesPerUser, active);
-  limits.Report(Limit::kFinishedBytesPerUser, finished);
+  return users;
+}
+
+void ReportStored(const BytesByHolder& bytes, Limits& limits) {
+  std::map<ProfileHolder, int64_t> active, finished;
+  for (const auto& [holder, held] : bytes) {
+    active[holder] = held.active;
+    finished[holder] = held.finished;
+  }
+  limits.Report(Limit::kActiveBytesPerUser, OfUsers(active));
+  limits.Report(Limit::kFinishedBytesPerUser, OfUsers(finished));
+}
+
+int64_t BytesOf(Limit limit, const Limits& limits) {
+  return limits.Value(limit) * RowOf(limit).scale;
 }
 
 }  // namespace
@@ -184,8 +195,7 @@ int Pipeline::Retain(bool aged) {
     if (now_ns - started_.monotonic_ns < kFreshNs) policy.keep_ns = policy.audit.keep_ns = 0;
   }
   if (!aged) policy.keep_ns = 0;
-  policy.user_bytes = options_.limits->Value(Limit::kFinishedBytesPerUser) *
-                      RowOf(Limit::kFinishedBytesPerUser).scale;
+  policy.user_bytes = BytesOf(Limit::kFinishedBytesPerUser, *options_.limits);
   policy.bytes = bytes.value_or(BytesByHolder());
   // The clock may have been set since: for ages, time passes no faster than it does.
   const Moment now = Now();
@@ -200,6 +210,9 @@ int Pipeline::Retain(bool aged) {
 void Pipeline::Maintain() {
   if (!store_.healthy()) (void)store_.Probe();
   SweepAggregates();
+  Limits& limits = *options_.limits;
+  limits.Report(Limit::kMemoryPerUser,
+                OfUsers(results_.Bound(BytesOf(Limit::kMemoryPerUser, limits))));
   // More is deleted at once where more has to go, but others' commits have their turn in between.
   for (int round = 0; round < kRetentionRounds; ++round) {
     if (Retain(/*aged=*/round == 0) < kMaxDeletedPerCall || !store_.healthy()) break;

@@ -24,7 +24,7 @@ JobAdmission::Ports Pipeline::HookPorts() {
     return table_.Plan(request, Now());
   };
   ports.add = [this](PlannedProfile planned, const FollowedJob& job) {
-    results_.Begin(planned.status.id);
+    results_.Begin(planned.status.id, kSite);
     MutexLock lock(&mutex_);
     Execute(table_.Add(std::move(planned), Now(), job));
   };

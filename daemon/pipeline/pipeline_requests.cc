@@ -74,7 +74,7 @@ absl::StatusOr<ProfileStatus> Pipeline::Submit(const SubmitRequest& request) {
   }
   RETURN_IF_ERROR(planned.status());
   ASSIGN_OR_RETURN(const std::string id, store_.Create(planned->status));
-  results_.Begin(id);
+  results_.Begin(id, HolderOf(request.requester));
   planned->status.id = id;
   MutexLock lock(&mutex_);
   LogInfo("{} submitted by {} (uid {})", id, request.requester.name, request.requester.uid);

@@ -68,9 +68,35 @@ void RecordSeveralJobs(ProfileStatus& status, const ProfileAggregate& aggregate)
 
 }  // namespace
 
-void Results::Begin(const std::string& profile_id) {
+void Results::Begin(const std::string& profile_id, ProfileHolder holder) {
+  auto live = std::make_shared<Live>();
+  {
+    MutexLock lock(&live->mutex);
+    live->holder = holder;
+  }
   MutexLock lock(&mutex_);
-  live_.try_emplace(profile_id, std::make_shared<Live>());
+  live_.try_emplace(profile_id, std::move(live));
+}
+
+std::map<ProfileHolder, int64_t> Results::Bound(int64_t most) {
+  std::vector<std::shared_ptr<Live>> all;
+  {
+    MutexLock lock(&mutex_);
+    for (const auto& [id, live] : live_) all.push_back(live);
+  }
+  std::map<ProfileHolder, int64_t> held;
+  std::vector<std::pair<ProfileHolder, std::shared_ptr<Live>>> bounded;
+  for (std::shared_ptr<Live>& live : all) {
+    MutexLock lock(&live->mutex);
+    held[live->holder] += static_cast<int64_t>(live->aggregate.Bytes());
+    if (!HasRoomOfItsOwn(live->holder)) bounded.emplace_back(live->holder, live);
+  }
+  for (const auto& [holder, live] : bounded) {
+    if (held[holder] <= most) continue;
+    MutexLock lock(&live->mutex);
+    live->aggregate.Freeze();
+  }
+  return held;
 }
 
 absl::Status Results::Load(ProfileStatus& status) {
@@ -96,6 +122,10 @@ absl::StatusOr<std::shared_ptr<Results::Live>> Results::Rebuild(const std::strin
   auto live = std::make_shared<Live>();
   MutexLock lock(&live->mutex);
   ResultsVisitor visitor;
+  visitor.holder = [&](ProfileHolder holder) {
+    live->mutex.AssertHeld();
+    live->holder = holder;
+  };
   visitor.aggregate = [&](const std::string& body, int64_t up_to_row_id) -> absl::Status {
     live->mutex.AssertHeld();
     live->row_id = up_to_row_id;

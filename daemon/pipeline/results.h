@@ -31,8 +31,8 @@ class Results {
   explicit Results(SqliteStore& store) : store_(store) {}
 
   // Errors of all: kDataLoss when the stored aggregate is damaged; what the store says.
-  // A profile that has no windows yet.
-  void Begin(const std::string& profile_id);
+  // A profile that has no windows yet: its first question would only make it.
+  void Begin(const std::string& profile_id, ProfileHolder holder);
   // Brings the aggregate into memory and corrects the status: counts and spans as the stored windows have them.
   absl::Status Load(ProfileStatus& status);
   // Adds a window that was committed as `row_id`.
@@ -52,6 +52,9 @@ class Results {
   // Forgets the others: whoever asks about a profile that has just ended brings its aggregate back.
   void RetainOnly(const std::function<bool(const std::string& profile_id)>& wanted);
   size_t size();
+  // What each holder's aggregates take of memory, about. From now on those of users with more than `most` know no new detail; root's and
+  // the site's may have what they need.
+  std::map<ProfileHolder, int64_t> Bound(int64_t most);
 
  private:
   struct Live {
@@ -61,6 +64,7 @@ class Results {
     int64_t row_id ABSL_GUARDED_BY(mutex) = 0;  // contained up to here
     uint64_t loose_windows ABSL_GUARDED_BY(mutex) =
         0;  // in the store one by one, not yet compacted
+    ProfileHolder holder ABSL_GUARDED_BY(mutex) = kSite;
   };
 
   // Shared: a report may be under construction while the profile is forgotten.

@@ -112,10 +112,6 @@ absl::StatusOr<FinalProfile> OldestFinalOf(Database& db, ProfileHolder holder) {
   return row ? FinalProfile{statement.Int(0), statement.Int(1)} : FinalProfile{};
 }
 
-bool HasRoomOfItsOwn(ProfileHolder holder) {
-  return holder == 0 || holder == kSite;
-}
-
 // The oldest that is final of who has most of those, if that is more than `above`; 0: none. What it takes is taken off `bytes`.
 absl::StatusOr<int64_t> OldestOfLargest(Database& db, int64_t above, bool of_users,
                                         BytesByHolder& bytes) {
@@ -159,10 +155,6 @@ absl::StatusOr<int64_t> NotKept(Database& db, const RetentionPolicy& policy, int
   }
   if (policy.keep_ns <= 0 || !aged) return 0;
   return OldestFinal(db, now_unix_ns - policy.keep_ns, policy.spared);
-}
-
-ProfileHolder HolderOf(const Requester& requester) {
-  return absl::StartsWith(requester.name, kUnknownUser) ? kUnknownUsers : requester.uid;
 }
 
 }  // namespace
@@ -249,6 +241,15 @@ absl::StatusOr<ProfileStatus> ReadProfile(Database& db, int64_t profile) {
   if (!row)
     return absl::NotFoundError(absl::StrCat("there is no profile ", FormatProfileId(profile)));
   return DecodeStatus(profile, statement.Blob(0));
+}
+
+absl::StatusOr<ProfileHolder> ReadHolder(Database& db, int64_t profile) {
+  ASSIGN_OR_RETURN(Statement statement, db.Prepare("SELECT holder FROM profile WHERE id=?1"));
+  statement.Bind(1, profile);
+  ASSIGN_OR_RETURN(const bool row, statement.Step());
+  if (!row)
+    return absl::NotFoundError(absl::StrCat("there is no profile ", FormatProfileId(profile)));
+  return statement.Int(0);
 }
 
 absl::StatusOr<std::vector<ProfileStatus>> ReadProfiles(Database& db, const ProfileQuery& query) {

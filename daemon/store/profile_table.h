@@ -27,6 +27,7 @@ absl::StatusOr<int> ApplyRetention(Database& db, const RetentionPolicy& policy,
                                    int64_t now_unix_ns);
 
 absl::StatusOr<ProfileStatus> ReadProfile(Database& db, int64_t profile);
+absl::StatusOr<ProfileHolder> ReadHolder(Database& db, int64_t profile);
 absl::StatusOr<std::vector<ProfileStatus>> ReadProfiles(Database& db, const ProfileQuery& query);
 // Ids that begin with `prefix`, at most two: enough to see that it is not unique.
 absl::StatusOr<std::vector<std::string>> FindProfiles(Database& db, absl::string_view prefix,

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "core/model/identity.h"
 #include "core/model/profile.h"
 #include "core/model/report.h"
 
@@ -62,8 +64,21 @@ struct StreamState {
   std::string owner;     // who brought its first stored window, or took it over; empty: nobody yet
 };
 
+// Who answers for the room that a profile takes: its user, by uid; all users whom the system does not know, together; or the site, when
+// a scheduler asked for it.
+using ProfileHolder = int64_t;
+inline constexpr ProfileHolder kUnknownUsers = -1, kSite = -2;
+inline ProfileHolder HolderOf(const Requester& requester) {
+  return absl::StartsWith(requester.name, kUnknownUser) ? kUnknownUsers : requester.uid;
+}
+// Root and the site may have what they need.
+inline bool HasRoomOfItsOwn(ProfileHolder holder) {
+  return holder == 0 || holder == kSite;
+}
+
 // What the store has of a profile's measurements. An error of a visitor ends the reading.
 struct ResultsVisitor {
+  std::function<void(ProfileHolder holder)> holder = {};  // before all else; may be empty
   // First; empty: no aggregate. Every window of the profile with a row id up to `up_to_row_id` is in the aggregate or
   // among the windows that follow.
   std::function<absl::Status(const std::string& body, int64_t up_to_row_id)> aggregate;
@@ -96,11 +111,6 @@ struct AuditRetention {
   int64_t keep_ns = 0;     // entries are kept so long; 0: for ever
   int64_t user_bytes = 0;  // above it that user's oldest entries go; 0: no limit
 };
-
-// Who answers for the room that a profile takes: its user, by uid; all users whom the system does not know, together; or the site, when
-// a scheduler asked for it.
-using ProfileHolder = int64_t;
-inline constexpr ProfileHolder kUnknownUsers = -1, kSite = -2;
 
 // What profiles take in the store, with their windows and reports.
 struct ProfileBytes {

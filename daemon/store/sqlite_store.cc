@@ -366,6 +366,10 @@ absl::Status ReadResults(SqliteStore& store, const std::string& profile_id,
                          const ResultsVisitor& visitor) {
   ASSIGN_OR_RETURN(const int64_t profile, ParseProfileId(profile_id));
   return store.ReadApart([&](Database& db) -> absl::Status {
+    if (visitor.holder != nullptr) {
+      ASSIGN_OR_RETURN(const ProfileHolder holder, ReadHolder(db, profile));
+      visitor.holder(holder);
+    }
     ASSIGN_OR_RETURN(const std::string aggregate, ReadAggregate(db, profile));
     ASSIGN_OR_RETURN(const int64_t up_to, LastRowId(db));
     RETURN_IF_ERROR(visitor.aggregate(aggregate, up_to));

@@ -56,6 +56,12 @@ class PathTable {
 
   // `place`: the new index of each place of the owner.
   PathState State(const std::vector<uint32_t>& place) const;
+  // Of memory, about.
+  size_t Bytes() const;
+  // From now on nothing new has a place of its own.
+  void Freeze() {
+    limits_ = {stacks_.size(), frame_names_.size(), other_stacks_.size(), calls_.size()};
+  }
   std::vector<ReportStack> stacks() const;
   std::vector<WindowCall> calls() const;
 

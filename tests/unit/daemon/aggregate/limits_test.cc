@@ -65,6 +65,33 @@ TEST(AggregateLimits, ThreadsPastTheLimitAreOnePerProcess) {
   EXPECT_EQ(aggregate.locations()[0].counts.samples, 4u + 9 + 57);
 }
 
+TEST(AggregateLimits, WhatIsFrozenGoesOnCountingAndDoesNotGrow) {
+  ProfileAggregate aggregate;
+  const size_t empty = aggregate.Bytes();
+  aggregate.Add(ManyPlaces(100));
+  const size_t before = aggregate.Bytes();
+  EXPECT_GT(before, empty + 100 * sizeof(LocationTotals));
+  aggregate.Freeze();
+  Window window = ManyPlaces(100);
+  for (int i = 0; i < 500; ++i) {
+    CodeLocation location = LoopAt(0x10000 + static_cast<uint64_t>(i) * 16);
+    location.function = std::string(1000, 'f');
+    AddRow({0, 1, i}, location, 1, window);
+  }
+  for (int i = 0; i < 3; ++i) aggregate.Add(window);
+  EXPECT_LT(aggregate.Bytes(), before + 8192) << "one line for what is new";
+  EXPECT_EQ(aggregate.totals().samples, 100u + 3 * 600);
+  EXPECT_EQ(aggregate.locations()[0].counts.samples, 4u);
+  EXPECT_EQ(aggregate.lost().location_samples, 3u * 500);
+  // A better description of what is known would be more, too.
+  CodeLocation richer = aggregate.locations()[0].location;
+  richer.source = {std::string(100'000, 's'), 1, 100};
+  Window better = EmptyWindow("node0", 2);
+  AddRow({0, 1, 1}, richer, 1, better);
+  aggregate.Add(better);
+  EXPECT_LT(aggregate.Bytes(), before + 8192);
+}
+
 TEST(AggregateLimits, CellsPastTheLimitAreCounted) {
   AggregateLimits limits;
   limits.cells = 3;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "tests/unit/daemon/pipeline/pipeline_fixture.h"
 
 namespace perfd::daemon {
@@ -39,6 +40,38 @@ TEST_F(ResultsTest, AWindowThatWasFoldedBeforeItsTurnCountsOnce) {
   const int64_t next = Store(status.id, 2);
   ASSERT_TRUE(results_->Add(status.id, Window(status.id, "a", 2).window, next).ok());
   EXPECT_EQ(Samples(status.id), 20u);
+}
+
+TEST_F(ResultsTest, OneUsersProfilesStopGrowingTheOthersGoOn) {
+  const auto add = [&](const std::string& id, uint64_t sequence, uint64_t first, int places) {
+    perfd::Window window = Window(id, "a", sequence).window;
+    window.threads = {{0, 1, 1}};
+    for (int i = 0; i < places; ++i) {
+      CodeLocation location;
+      location.category = Category::kLoop;
+      location.function = absl::StrCat("f", first + static_cast<uint64_t>(i));
+      window.locations.push_back(location);
+      window.rows.push_back({0, static_cast<uint32_t>(i), 1, 1});
+    }
+    ASSERT_TRUE(results_->Add(id, window, static_cast<int64_t>(sequence)).ok());
+  };
+  const std::string alices = *store_->Create(Profile(1)), bobs = *store_->Create(Profile(2)),
+                    roots = *store_->Create(Profile(0));
+  results_->Begin(alices, 1);  // Bob's and root's are found in the store
+  add(alices, 1, 0, 2000);
+  add(bobs, 2, 0, 10);
+  add(roots, 3, 0, 2000);
+  const auto held = results_->Bound(100'000);
+  EXPECT_GT(held.at(1), 200'000);
+  EXPECT_GT(held.at(0), 200'000);
+  EXPECT_LT(held.at(2), 100'000);
+  add(alices, 4, 5000, 1000);
+  add(bobs, 5, 5000, 100);
+  add(roots, 6, 5000, 1000);
+  const auto after = results_->Bound(100'000);
+  EXPECT_LT(after.at(1), held.at(1) + 10'000);
+  EXPECT_GT(after.at(2), held.at(2) + 10'000);
+  EXPECT_GT(after.at(0), held.at(0) + 100'000);
 }
 
 TEST_F(ResultsTest, TheSweepForgetsWhatNobodyWants) {
