@@ -125,7 +125,7 @@ absl::Status Spool::Load() {
       SetAside(sequence, absl::DataLossError("it is of another stream"));
       continue;
     }
-    total_bytes_ += found.entry.bytes;
+    use_.Add(found.entry);
     entries_[sequence] = std::move(found.entry);
   }
   return absl::OkStatus();
@@ -162,7 +162,8 @@ absl::StatusOr<Spool::Found> Spool::ReadFound(uint64_t sequence) const {
     return absl::DataLossError("it holds no window");
   return Found{.entry = {.bytes = bytes.size() + kChecksumBytes,
                          .duration_ns = window.duration_ns(),
-                         .profile_id = window.profile_id()},
+                         .profile_id = window.profile_id(),
+                         .uid = window.ranks().empty() ? 0 : window.ranks(0).uid()},
                .stream_id = window.stream_id()};
 }
 
@@ -202,7 +203,7 @@ void Spool::Remove(uint64_t sequence) {
   if (it == entries_.end()) return;
   // Should it come back after a crash, it is sent again, and the daemon knows its sequence.
   folder_.Remove(NameOf(sequence)).IgnoreError();
-  total_bytes_ -= it->second.bytes;
+  use_.Remove(it->second);
   entries_.erase(it);
 }
 
@@ -223,12 +224,31 @@ absl::StatusOr<std::string> Spool::Encode(const Window& window) const {
   return bytes;
 }
 
-absl::Status Spool::CheckRoom(size_t bytes) const {
+absl::Status Spool::CheckRoom(size_t bytes, uint32_t uid) const {
   MutexLock lock(&mutex_);
-  if (total_bytes_ + bytes <= limit_bytes_) return absl::OkStatus();
+  if (use_.bytes + bytes > limit_bytes_) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the spool ", folder_.path(), " holds ", use_.bytes, " bytes, its limit is ",
+                     limit_bytes_, " (spool.limit_mib); is the daemon away?"));
+  }
+  const auto own = use_.of_user.find(uid);
+  const uint64_t used = own == use_.of_user.end() ? 0 : own->second;
+  if (used + bytes <= limit_bytes_ / 4 * 3) return absl::OkStatus();
   return absl::ResourceExhaustedError(
-      absl::StrCat("the spool ", folder_.path(), " holds ", total_bytes_, " bytes, its limit is ",
+      absl::StrCat("the spool ", folder_.path(), " holds ", used, " bytes of processes of uid ",
+                   uid, ", and has no more for one user than three quarters of its limit of ",
                    limit_bytes_, " (spool.limit_mib); is the daemon away?"));
+}
+
+void Spool::Use::Add(const Entry& entry) {
+  bytes += entry.bytes;
+  of_user[entry.uid] += entry.bytes;
+}
+
+void Spool::Use::Remove(const Entry& entry) {
+  bytes -= entry.bytes;
+  const auto own = of_user.find(entry.uid);
+  if ((own->second -= entry.bytes) == 0) of_user.erase(own);
 }
 
 absl::StatusOr<uint64_t> Spool::Append(Window window) {
@@ -240,13 +260,15 @@ absl::StatusOr<uint64_t> Spool::Append(Window window) {
   }
   const uint64_t sequence = window.sequence;
   ASSIGN_OR_RETURN(const std::string bytes, Encode(window));
-  RETURN_IF_ERROR(CheckRoom(bytes.size()));
+  const uint32_t uid = window.ranks.empty() ? 0 : window.ranks.front().uid;
+  RETURN_IF_ERROR(CheckRoom(bytes.size(), uid));
   RETURN_IF_ERROR(folder_.Replace(NameOf(sequence), bytes, OwnFolder::Synced::kContents));
   MutexLock lock(&mutex_);
-  entries_[sequence] = {.bytes = bytes.size(),
-                        .duration_ns = window.duration_ns,
-                        .profile_id = std::move(window.profile_id)};
-  total_bytes_ += bytes.size();
+  Entry& entry = entries_[sequence] = {.bytes = bytes.size(),
+                                       .duration_ns = window.duration_ns,
+                                       .profile_id = std::move(window.profile_id),
+                                       .uid = uid};
+  use_.Add(entry);
   next_ = std::max(next_, sequence + 1);
   return sequence;
 }
@@ -265,7 +287,7 @@ std::optional<SpooledWindow> Spool::Next(uint64_t after) {
       return std::nullopt;
     }
     SetAside(sequence, bytes.status());
-    total_bytes_ -= it->second.bytes;
+    use_.Remove(it->second);
     entries_.erase(it);
   }
   return std::nullopt;
@@ -281,7 +303,7 @@ void Spool::GiveUp(uint64_t sequence) {
   const auto it = entries_.find(sequence);
   if (it == entries_.end()) return;
   SetAside(sequence, absl::InvalidArgumentError("the daemon ends the stream for it"));
-  total_bytes_ -= it->second.bytes;
+  use_.Remove(it->second);
   entries_.erase(it);
 }
 
@@ -317,7 +339,7 @@ uint64_t Spool::windows() const {
 
 uint64_t Spool::bytes() const {
   MutexLock lock(&mutex_);
-  return total_bytes_;
+  return use_.bytes;
 }
 
 uint64_t Spool::damaged() const {

@@ -3,7 +3,7 @@
 // Shape    Append gives a window its sequence and writes it; Next reads the oldest after a
 //          sequence; Acknowledge removes. One file per window: "<sequence>.window" = CRC-32 (4
 //          bytes, little endian) + serialised v1::Window.
-// Errors   kResourceExhausted: the spool is at its limit or the disk is full (nothing was written).
+// Errors   kResourceExhausted: the spool is at its limit, or its user at three quarters of it, or the disk is full (nothing was written).
 // Threads  thread-safe.
 // Loss     a file that does not match its checksum, or is not ours, is set aside as
 //          "<sequence>.window.damaged" and counted; one that is gone is counted.
@@ -75,6 +75,15 @@ class Spool {
     uint64_t bytes = 0;
     int64_t duration_ns = 0;
     std::string profile_id;
+    uint32_t uid = 0;  // of its ranks
+  };
+  // So that one user's windows leave room for the others'.
+  struct Use {
+    uint64_t bytes = 0;
+    std::map<uint32_t, uint64_t> of_user;
+
+    void Add(const Entry& entry);
+    void Remove(const Entry& entry);
   };
   // What a file of the spool holds.
   struct Found {
@@ -88,7 +97,7 @@ class Spool {
   absl::StatusOr<Found> ReadFound(uint64_t sequence) const;
   absl::StatusOr<std::string> ReadChecked(uint64_t sequence) const;
   absl::StatusOr<std::string> Encode(const Window& window) const;
-  absl::Status CheckRoom(size_t bytes) const;
+  absl::Status CheckRoom(size_t bytes, uint32_t uid) const;
   void SetAside(uint64_t sequence, const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remove(uint64_t sequence) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -99,7 +108,7 @@ class Spool {
   mutable Mutex mutex_;
   uint64_t limit_bytes_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, Entry> entries_ ABSL_GUARDED_BY(mutex_);
-  uint64_t total_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  Use use_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_ ABSL_GUARDED_BY(mutex_) = 1;
   uint64_t damaged_ ABSL_GUARDED_BY(mutex_) = 0;
 };

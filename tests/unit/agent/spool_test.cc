@@ -51,6 +51,36 @@ TEST_F(SpoolTest, KeepsOrderUntilAcknowledged) {
   EXPECT_EQ(spool->windows(), 1u);
 }
 
+// A profile whose windows cannot be sent must not cost the other users of the node theirs.
+TEST_F(SpoolTest, OneUsersWindowsLeaveRoomForTheOthers) {
+  const auto of = [](uint32_t uid, const std::string& profile) {
+    Window window = Of(profile);
+    RankInfo rank;
+    rank.node = "n";
+    rank.pid = 100;
+    rank.uid = uid;
+    rank.command = std::string(1000, 'x');
+    window.ranks = {rank};
+    return window;
+  };
+  auto spool = Open(40'000);
+  size_t alices = 0;
+  absl::Status full;
+  for (; full.ok() && alices < 100; ++alices) full = spool->Append(of(1001, "p-1")).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(full));
+  EXPECT_NE(full.message().find("uid 1001"), std::string::npos) << full;
+  EXPECT_LE(spool->bytes(), 30'000u);
+  EXPECT_GT(spool->bytes(), 25'000u);
+  ASSERT_TRUE(spool->Append(of(1002, "p-2")).ok());
+  // What was there before a restart counts, and what was sent counts no more.
+  spool.reset();
+  spool = Open(40'000);
+  EXPECT_FALSE(spool->Append(of(1001, "p-1")).ok());
+  ASSERT_TRUE(spool->Append(of(1002, "p-2")).ok());
+  for (uint64_t sequence = 1; sequence <= 5; ++sequence) spool->Acknowledge(sequence);
+  EXPECT_TRUE(spool->Append(of(1001, "p-1")).ok());
+}
+
 TEST_F(SpoolTest, OnlyAnEmptySpoolIsTakenOffTheDisk) {
   auto spool = Open();
   ASSERT_EQ(*spool->Append(Of("p-1")), 1u);
