@@ -151,7 +151,7 @@ constexpr LimitRow kTable[] = {
     {.limit = Limit::kAlteringSecondsPerUser,
      .key = "limits.altering_seconds_per_user",
      .per = LimitPer::kUser,
-     .what = "seconds that profiles may spend on altered loops",
+     .what = "time that profiles may spend on altered loops",
      .unit = "s",
      .period_ns = kDayNs,
      .range = {.standard = 36000, .low = 60, .high = 100'000'000},
