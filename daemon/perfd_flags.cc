@@ -3,9 +3,11 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/base/version.h"
 #include "core/service/config_file.h"
+#include "daemon/limits/limit_table.h"
 #include "daemon/perfd_config.h"
 
 namespace perfd::daemon {
@@ -28,14 +30,14 @@ constexpr char kFooter[] =
     "SIGTERM and SIGINT end it in good order; running profiles go on at the next start. SIGHUP "
     "reads --config and --policy again\n"
     "and opens --log-file anew; with none of them it ends perfd. Flags win over the file.\n"
-    "What one user may hold is set in the file only (limits.*; docs/limits.md).\n"
     "EXIT CODES  0 ended by a signal   1 failure   2 usage   5 invalid configuration";
 
 void DeclareRetention(CLI::App& app, RetentionFlags& keep) {
   app.add_option("--retention-days", keep.days, "finished profiles are kept so long; 0: for ever")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, kMaxRetentionDays));
-  app.add_option("--retention-mib", keep.mib, "above this size the oldest profiles go; 0: no limit")
+  app.add_option("--retention-mib", keep.mib,
+                 "above this size the oldest profiles of who has most go; 0: no limit")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, kMaxRetentionMib));
   app.add_option("--audit-days", keep.audit_days,
@@ -49,7 +51,9 @@ void DeclareRetention(CLI::App& app, RetentionFlags& keep) {
 }
 
 void Declare(CLI::App& app, PerfdFlags& flags, bool* only_check) {
-  app.footer(kFooter);
+  app.footer(absl::StrCat(
+      kFooter, "\n\nLIMITS  what may be held of perfd, in the file only (docs/limits.md)\n",
+      LimitsAsText()));
   app.set_version_flag("--version", std::string("perfd ") + kVersion);
   app.add_option("--config", flags.config, "configuration file; see docs/services.md");
   app.add_flag("--check-config", *only_check, "print the configuration that results, and end");

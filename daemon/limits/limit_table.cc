@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "core/base/clock.h"
 
 namespace perfd::daemon {
@@ -211,6 +212,15 @@ std::string LimitsAsMarkdown() {
                     InPeriod(row.period_ns), " | ", row.range.standard, unit, " | ", row.range.low,
                     ", ", row.range.high, " | ", row.kept == 0 ? "" : absl::StrCat(row.kept),
                     " |\n");
+  }
+  return text;
+}
+
+std::string LimitsAsText() {
+  std::string text;
+  for (const LimitRow& row : kTable) {
+    absl::StrAppendFormat(&text, "  %-33s %6d %-4s %s, of %s%s\n", row.key, row.range.standard,
+                          row.unit, row.what, NameOf(row.per), InPeriod(row.period_ns));
   }
   return text;
 }

@@ -75,8 +75,9 @@ LimitValues StandardLimits();
 // kResourceExhausted, in words: which limit, how much, what to do.
 absl::Status Refusal(const LimitRow& row, int64_t value);
 
-// The table as docs/limits.md shows it.
+// The table as docs/limits.md shows it, and as `perfd --help` does: a line each.
 std::string LimitsAsMarkdown();
+std::string LimitsAsText();
 
 }  // namespace perfd::daemon
 
