@@ -100,6 +100,7 @@ void RankTable::CollectRanks(const ProfileAggregate& aggregate) {
     rank.info = std::move(info);
     const auto found = times.find(Order(rank.info));
     elapsed_ns_.push_back(found == times.end() ? 0 : found->second.elapsed_ns);
+    longest_ns_ = std::max(longest_ns_, elapsed_ns_.back());
     if (found == times.end() || !divided_) continue;
     rank.elapsed_seconds = Seconds(found->second.elapsed_ns);
     rank.cpu_wait_seconds = Seconds(found->second.cpu_wait_ns);
@@ -176,19 +177,28 @@ void RankTable::FillRanks(uint32_t location, size_t limit, ReportRow& row) const
   std::map<uint32_t, Counts> by_rank;
   for (const ThreadCell& cell : cells_[location])
     by_rank[rank_of_thread_[cell.thread]] += cell.counts;
-  std::vector<double> seconds;
   std::vector<uint64_t> cpu_ns;
-  std::vector<uint32_t> index;
   for (const auto& [rank, counts] : by_rank) {
     const RankSummary& summary = ranks_[rank];
-    seconds.push_back(Seconds(counts.cpu_ns));
     cpu_ns.push_back(counts.cpu_ns);
-    index.push_back(rank);
-    row.ranks.push_back({summary.info.node, summary.info.rank, counts.samples, seconds.back(),
-                         ShareOf(counts.cpu_ns, cpu_ns_[rank]),
+    row.ranks.push_back({summary.info.node, summary.info.rank, counts.samples,
+                         Seconds(counts.cpu_ns), ShareOf(counts.cpu_ns, cpu_ns_[rank]),
                          divided_ ? ShareOf(counts.wall_ns, elapsed_ns_[rank]) : 0});
   }
-  const Spread spread = SpreadOf(seconds, ranks_.size() - seconds.size());
+  std::vector<double> seconds;
+  std::vector<size_t> index;
+  size_t without = 0;
+  for (size_t rank = 0; rank < ranks_.size(); ++rank) {
+    if (!IsCompared(rank)) continue;
+    const auto found = by_rank.find(static_cast<uint32_t>(rank));
+    if (found == by_rank.end()) {
+      ++without;
+      continue;
+    }
+    seconds.push_back(Seconds(found->second.cpu_ns));
+    index.push_back(rank);
+  }
+  const Spread spread = SpreadOf(seconds, without);
   row.rank_seconds.min = spread.min;
   row.rank_seconds.median = spread.median;
   row.rank_seconds.max = spread.max;
@@ -205,10 +215,15 @@ void RankTable::FillRow(uint32_t location, const ReportLimits& limits, ReportRow
 void RankTable::FillReport(Report& report) const {
   report.ranks = ranks_;
   std::vector<double> compute;
-  for (const RankSummary& rank : ranks_) compute.push_back(rank.compute_seconds);
+  std::vector<size_t> index;
+  for (size_t rank = 0; rank < ranks_.size(); ++rank) {
+    if (!IsCompared(rank)) continue;
+    compute.push_back(ranks_[rank].compute_seconds);
+    index.push_back(rank);
+  }
   const Spread spread = SpreadOf(compute);
   report.imbalance = spread.imbalance;
-  if (spread.max > 0) report.worst_rank = Name(spread.worst);
+  if (spread.max > 0) report.worst_rank = Name(index[spread.worst]);
 }
 
 }  // namespace perfd::daemon

@@ -24,10 +24,13 @@ class RankTable {
   // Every rank of the job, also those without samples, by rank, node, pid.
   const std::vector<RankSummary>& ranks() const { return ranks_; }
   void FillRow(uint32_t location, const ReportLimits& limits, ReportRow& row) const;
-  // worst_rank, imbalance and ranks of the report.
+  // worst_rank, imbalance and ranks of the report. A process that was there for less than a kShortLife'th of the time of the longest is
+  // in none but the last: a helper is no rank that has less to do.
   void FillReport(Report& report) const;
 
  private:
+  static constexpr uint64_t kShortLife = 10;
+
   struct ThreadCell {
     uint32_t thread;
     Counts counts;
@@ -37,6 +40,9 @@ class RankTable {
   void CollectCells(const ProfileAggregate& aggregate);
   void FillThreads(uint32_t location, size_t limit, ReportRow& row) const;
   void FillRanks(uint32_t location, size_t limit, ReportRow& row) const;
+  bool IsCompared(size_t rank) const {
+    return elapsed_ns_[rank] == 0 || elapsed_ns_[rank] >= longest_ns_ / kShortLife;
+  }
   size_t IndexOf(const RankInfo& info) const;
   bool Repeated(size_t rank) const;  // another process has this rank number on this node
   std::string Name(size_t rank)
@@ -44,7 +50,8 @@ class RankTable {
 
   const bool divided_;  // elapsed time is known
   std::vector<RankSummary> ranks_;
-  std::vector<uint64_t> elapsed_ns_;  // of each of them
+  std::vector<uint64_t> elapsed_ns_;  // of each of them; 0: not known
+  uint64_t longest_ns_ = 0;           // of these
   std::vector<uint64_t> cpu_ns_;      // the same
   std::vector<ThreadTotals> threads_;
   std::vector<uint32_t> rank_of_thread_;

@@ -489,6 +489,38 @@ TEST(BuildReport, WallSharesDecideWhereElapsedTimeIsDivided) {
   EXPECT_DOUBLE_EQ(report.ranks[0].cpu_wait_seconds, 0.005);
 }
 
+// A helper that lived for a moment is no rank with little to do.
+TEST(BuildReport, ShortLivedProcessesAreNotComparedWithTheRanks) {
+  const auto job = [](uint64_t helper_ns) {
+    Window window = EmptyWindow("node0", 1);
+    AddRow({0, 10, 10}, LoopAt(0x1000), 40, window);
+    AddRow({1, 11, 11}, LoopAt(0x1000), 60, window);
+    AddRow({0, 12, 12}, LoopAt(0x1000), 1, window);
+    window.ranks.resize(3);
+    for (int i = 0; i < 3; ++i) {
+      window.ranks[static_cast<size_t>(i)].rank = i % 2;
+      window.ranks[static_cast<size_t>(i)].pid = 10 + i;
+    }
+    window.rank_times = {
+        {0, 10, 1'000'000'000, 0}, {1, 11, 1'000'000'000, 0}, {0, 12, helper_ns, 0}};
+    window.rows[0].wall_ns = 400'000'000;
+    window.rows[1].wall_ns = 600'000'000;
+    window.rows[2].wall_ns = std::min<uint64_t>(helper_ns, 10'000'000);
+    ProfileAggregate aggregate;
+    aggregate.Add(window);
+    return BuildReport({}, aggregate);
+  };
+  const Report report = job(50'000'000);
+  ASSERT_EQ(report.ranks.size(), 3u) << "it is listed all the same";
+  EXPECT_DOUBLE_EQ(report.imbalance, 60 / 50.0);
+  EXPECT_EQ(report.worst_rank, "rank 1 on node0");
+  EXPECT_DOUBLE_EQ(report.loops[0].imbalance, 60 / 50.0);
+  EXPECT_DOUBLE_EQ(report.loops[0].rank_seconds.min, 0.4);
+  EXPECT_EQ(report.loops[0].ranks.size(), 3u);
+  const Report longer = job(100'000'000);
+  EXPECT_DOUBLE_EQ(longer.imbalance, 60 / (101 / 3.0)) << "a tenth of the time is a rank";
+}
+
 TEST(BuildReport, WithoutElapsedTimeNothingIsSaidOfIt) {
   const Report report = BuildReport({}, SmallJob());
   EXPECT_FALSE(report.time.wall.has_value());
