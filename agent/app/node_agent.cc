@@ -184,7 +184,9 @@ absl::StatusOr<std::unique_ptr<NodeAgent>> NodeAgent::Create(AgentOptions option
   options.tracer_binary = TracerBinary(options);
   options.journal_directory = JournalDirectory(options);
   if (options.spool_directory.empty()) return absl::InvalidArgumentError(kNoFolder);
-  ASSIGN_OR_RETURN(auto spool, Spool::Create(options.spool_directory, options.spool_limit_bytes));
+  const SpoolUsers users = options.user_mode ? SpoolUsers::kOne : SpoolUsers::kMany;
+  ASSIGN_OR_RETURN(auto spool,
+                   Spool::Create(options.spool_directory, options.spool_limit_bytes, users));
   std::unique_ptr<NodeAgent> agent(new NodeAgent(std::move(options), std::move(spool)));
   const AgentOptions& o = agent->options_;
   RETURN_IF_ERROR(agent->OpenJournals());

@@ -91,14 +91,17 @@ bool IsUnusable(const absl::Status& status) {
 
 }  // namespace
 
-Spool::Spool(OwnFolder folder, uint64_t limit_bytes, UniqueFd lock)
-    : folder_(std::move(folder)), lock_(std::move(lock)), limit_bytes_(limit_bytes) {}
+Spool::Spool(OwnFolder folder, uint64_t limit_bytes, SpoolUsers users, UniqueFd lock)
+    : folder_(std::move(folder)),
+      users_(users),
+      lock_(std::move(lock)),
+      limit_bytes_(limit_bytes) {}
 
 absl::StatusOr<std::unique_ptr<Spool>> Spool::Create(const std::string& directory,
-                                                     uint64_t limit_bytes) {
+                                                     uint64_t limit_bytes, SpoolUsers users) {
   ASSIGN_OR_RETURN(OwnFolder folder, MakeFolder(directory));
   ASSIGN_OR_RETURN(UniqueFd lock, LockFolder(folder));
-  std::unique_ptr<Spool> spool(new Spool(std::move(folder), limit_bytes, std::move(lock)));
+  std::unique_ptr<Spool> spool(new Spool(std::move(folder), limit_bytes, users, std::move(lock)));
   RETURN_IF_ERROR(spool->Load());
   return spool;
 }
@@ -231,6 +234,7 @@ absl::Status Spool::CheckRoom(size_t bytes, uint32_t uid) const {
         absl::StrCat("the spool ", folder_.path(), " holds ", use_.bytes, " bytes, its limit is ",
                      limit_bytes_, " (spool.limit_mib); is the daemon away?"));
   }
+  if (users_ == SpoolUsers::kOne) return absl::OkStatus();
   const auto own = use_.of_user.find(uid);
   const uint64_t used = own == use_.of_user.end() ? 0 : own->second;
   if (used + bytes <= limit_bytes_ / 4 * 3) return absl::OkStatus();

@@ -43,10 +43,13 @@ struct SpoolBacklog {
   uint64_t last_sequence = 0;
 };
 
+// Whose windows a spool has: one user's, or those of all users of a node, of whom one leaves a quarter to the others.
+enum class SpoolUsers { kOne, kMany };
+
 class Spool {
  public:
   static absl::StatusOr<std::unique_ptr<Spool>> Create(const std::string& directory,
-                                                       uint64_t limit_bytes);
+                                                       uint64_t limit_bytes, SpoolUsers users);
 
   const std::string& stream_id() const { return stream_id_; }
   // The daemon has everything up to `stored`: the next sequence is above it.
@@ -90,7 +93,7 @@ class Spool {
     Entry entry;
     std::string stream_id;
   };
-  Spool(OwnFolder folder, uint64_t limit_bytes, UniqueFd lock);
+  Spool(OwnFolder folder, uint64_t limit_bytes, SpoolUsers users, UniqueFd lock);
   absl::Status Load();
   absl::StatusOr<std::string> ReadStreamId() const;
   absl::Status ChooseStream(const std::map<uint64_t, Found>& found);
@@ -102,6 +105,7 @@ class Spool {
   void Remove(uint64_t sequence) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const OwnFolder folder_;
+  const SpoolUsers users_;
   UniqueFd lock_;  // one agent per spool
   std::string stream_id_;
   Mutex append_;  // one window at a time; before mutex_, which is not held while the disk writes

@@ -29,6 +29,16 @@ size_t FiguresIn(const LoopMeasurement& loop) {
   return count;
 }
 
+// Of memory, about.
+size_t BytesIn(const LoopMeasurement& loop) {
+  size_t bytes = sizeof(loop) + FiguresIn(loop) * sizeof(VariantFigures) +
+                 3 * (loop.node.size() + loop.loop_id.size()) + loop.location_key.size() +
+                 loop.reason.size() + loop.references.size() * sizeof(TracedReference);
+  for (const Refusal& refusal : loop.refusals) bytes += sizeof(refusal) + refusal.reason.size();
+  for (const std::string& open : loop.open) bytes += sizeof(open) + open.size();
+  return bytes;
+}
+
 // What is told of parts: single threads, and instances by length.
 void DropDetail(LoopMeasurement& loop) {
   loop.trip_classes.clear();
@@ -44,14 +54,8 @@ int64_t Sum(int64_t a, int64_t b) {
 }  // namespace
 
 size_t MeasuredLoops::Bytes() const {
-  size_t bytes = figures_ * sizeof(VariantFigures);
-  for (const auto& [key, loop] : loops_) {
-    bytes += sizeof(key) + sizeof(loop) + 2 * (loop.node.size() + loop.loop_id.size()) +
-             loop.location_key.size() + loop.reason.size() +
-             loop.references.size() * sizeof(TracedReference);
-    for (const Refusal& refusal : loop.refusals) bytes += sizeof(refusal) + refusal.reason.size();
-    for (const std::string& open : loop.open) bytes += sizeof(open) + open.size();
-  }
+  size_t bytes = 0;
+  for (const auto& [key, loop] : loops_) bytes += BytesIn(loop);
   for (const auto& [key, listing] : listings_) {
     for (const ListingLine& line : listing.lines)
       bytes += sizeof(line) + line.original.size() + line.changed.size();
@@ -60,15 +64,13 @@ size_t MeasuredLoops::Bytes() const {
 }
 
 void MeasuredLoops::Add(LoopMeasurement loop) {
-  if (limits_.frozen) {
-    ++lost_;
-    return;
-  }
+  if (limits_.frozen) loop.listings.clear();
   for (VariantListing& listing : loop.listings) AddListing(loop.loop_id, std::move(listing));
   loop.listings.clear();
   const auto at = loops_.find({loop.node, loop.pid, loop.loop_id});
   if (at != loops_.end() && !Later(loop, at->second)) return;
-  if (at == loops_.end() && loops_.size() >= limits_.loops) {
+  const bool grows = at == loops_.end() || BytesIn(loop) > BytesIn(at->second);
+  if ((at == loops_.end() && loops_.size() >= limits_.loops) || (limits_.frozen && grows)) {
     ++lost_;
     return;
   }

@@ -26,7 +26,7 @@ struct MeasureLimits {
   size_t loops = 800'000;      // 64,000 ranks x 12 loops
   size_t figures = 4'000'000;  // about 1 GB
   size_t listings = 4'096;
-  bool frozen = false;  // nothing more is taken
+  bool frozen = false;  // only what takes no more than what it replaces
 };
 
 struct LoopListing {
@@ -60,7 +60,7 @@ class MeasuredLoops {
   MeasuredState State() const;
   // Of memory, about.
   size_t Bytes() const;
-  // From now on what comes is lost, but for pauses.
+  // From now on a measurement is lost that takes more than the one it replaces; pauses are not.
   void Freeze() { limits_.frozen = true; }
 
   // Reading without a copy.

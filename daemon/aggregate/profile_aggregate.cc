@@ -74,8 +74,10 @@ size_t ProfileAggregate::Bytes() const {
 }
 
 void ProfileAggregate::Freeze() {
+  if (limits_.frozen) return;
   limits_.locations = locations_.size();
-  limits_.threads = threads_.size();
+  limits_.threads =
+      threads_.size() / 2;  // beyond it processes share a line each, beyond twice it all of them
   limits_.cells = cells_.size();
   limits_.ranks = ranks_.size();
   limits_.nodes = nodes_.size();

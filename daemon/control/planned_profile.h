@@ -11,6 +11,8 @@ namespace perfd::daemon {
 struct ProfilePlaces {
   Share own;  // of its user; empty: the site asked for it
   Share all;
+  Payment
+      seconds;  // of altered loops, for its whole duration; empty: they are not bounded, or were paid for before a restart
 };
 
 struct PlannedProfile {

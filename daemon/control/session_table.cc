@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/clock.h"
@@ -61,7 +62,9 @@ absl::StatusOr<ProfilePlaces> AcquirePlaces(const SubmitRequest& request, Limits
   if (request.by_site) {
     who.privileged = true;
   } else {
-    RETURN_IF_ERROR(limits.Check(Limit::kActiveBytesPerUser, who, now.unix_ns));
+    Requester holder = who;
+    if (absl::StartsWith(who.name, kUnknownUser)) holder.uid = kNobodyKnown;
+    RETURN_IF_ERROR(limits.Check(Limit::kActiveBytesPerUser, holder, now.unix_ns));
     ASSIGN_OR_RETURN(places.own, limits.Acquire(Limit::kProfilesPerUser, who));
   }
   ASSIGN_OR_RETURN(places.all, limits.Acquire(Limit::kProfiles, who));
@@ -79,18 +82,8 @@ int64_t AlteringSeconds(const ProfileSpec& spec, int64_t duration_ns) {
   return static_cast<int64_t>(std::ceil(ns / static_cast<double>(kNsPerSecond)));
 }
 
-// Of its user's day: what it was given at its begin and did not need. Not more than that, whatever became of the clock.
-int64_t UnusedSeconds(const ProfileStatus& status) {
-  const int64_t given_ns = status.spec.duration_ns;
-  const int64_t took_ns =
-      status.started_unix_ns == 0
-          ? 0
-          : std::clamp<int64_t>(status.finished_unix_ns - status.started_unix_ns, 0, given_ns);
-  return AlteringSeconds(status.spec, given_ns) - AlteringSeconds(status.spec, took_ns);
-}
-
-absl::Status SpendOfDay(const SubmitRequest& request, Limits& limits, Moment now) {
-  if (request.requester.privileged) return absl::OkStatus();
+absl::StatusOr<Payment> PaySeconds(const SubmitRequest& request, Limits& limits, Moment now) {
+  if (request.by_site || request.requester.privileged) return Payment();
   return limits.Spend(Limit::kAlteringSecondsPerUser, request.requester.uid,
                       AlteringSeconds(request.spec, request.spec.duration_ns), now.unix_ns);
 }
@@ -160,8 +153,7 @@ absl::StatusOr<PlannedProfile> SessionTable::Plan(const SubmitRequest& request, 
     progress.node = node;
     status.nodes.push_back(progress);
   }
-  // Last, as nothing gives it back.
-  if (!request.by_site) RETURN_IF_ERROR(SpendOfDay(request, limits_, now));
+  ASSIGN_OR_RETURN(planned.places.seconds, PaySeconds(request, limits_, now));
   return planned;
 }
 
@@ -233,7 +225,7 @@ void SessionTable::Restore(ProfileStatus status, Moment now,
                            const std::optional<FollowedJob>& job) {
   std::string id = status.id;
   const uint32_t uid = status.requester.uid;
-  ProfilePlaces places{.own = {}, .all = limits_.Hold(Limit::kProfiles, uid)};
+  ProfilePlaces places{.own = {}, .all = limits_.Hold(Limit::kProfiles, uid), .seconds = {}};
   if (!job.has_value()) places.own = limits_.Hold(Limit::kProfilesPerUser, uid);
   auto [it, added] = sessions_.try_emplace(
       id, ActiveProfile{{std::move(status), control_, now}, std::move(places)});
@@ -327,13 +319,12 @@ Decisions SessionTable::Finalised(const std::string& profile_id, bool ok, Moment
   const auto it = sessions_.find(profile_id);
   if (it == sessions_.end()) return {};
   Decisions out = it->second.session.Finalised(ok, now);
-  const auto& [session, places] = it->second;
+  auto& [session, places] = it->second;
   if (!session.final()) return out;
+  // By perfd's own clock: when it began is the agent's word.
   const ProfileStatus& status = session.stored_status();
-  if (places.own.held()) {
-    limits_.Refund(Limit::kAlteringSecondsPerUser, status.requester.uid, UnusedSeconds(status),
-                   now.unix_ns);
-  }
+  const int64_t took_ns = std::max<int64_t>(0, status.finished_unix_ns - status.submitted_unix_ns);
+  places.seconds.Use(AlteringSeconds(status.spec, took_ns));
   sessions_.erase(it);
   return out;
 }

@@ -131,7 +131,8 @@ constexpr LimitRow kTable[] = {
      .scale = 1 << 20,
      .binds_admins = true,
      .range = {.standard = 1024, .low = 16, .high = 1 << 20},
-     .instead = "end a profile: until then what is new in them shares a line"},
+     .instead =
+         "keep to fewer processes and functions: what is new in these profiles shares a line"},
     {.limit = Limit::kActiveBytesPerUser,
      .key = "limits.active_mib_per_user",
      .per = LimitPer::kUser,

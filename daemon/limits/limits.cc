@@ -57,6 +57,22 @@ Share::~Share() {
   if (limits_ != nullptr) limits_->GiveBack(limit_, holder_);
 }
 
+Payment& Payment::operator=(Payment&& other) noexcept {
+  if (this == &other) return *this;
+  GiveBack();
+  limits_ = std::exchange(other.limits_, nullptr);
+  limit_ = other.limit_;
+  uid_ = other.uid_;
+  amount_ = std::exchange(other.amount_, 0);
+  when_ns_ = other.when_ns_;
+  return *this;
+}
+
+void Payment::GiveBack() {
+  if (limits_ != nullptr && amount_ > 0) limits_->Refund(limit_, uid_, amount_, when_ns_);
+  limits_ = nullptr;
+}
+
 void Limits::Set(const LimitValues& values) {
   MutexLock lock(&mutex_);
   values_ = values;
@@ -124,8 +140,8 @@ Share Limits::Hold(Limit limit, uint32_t uid) {
   return Share(this, limit, holder);
 }
 
-absl::Status Limits::Spend(Limit limit, uint32_t uid, int64_t amount, int64_t now_ns) {
-  if (amount <= 0) return absl::OkStatus();
+absl::StatusOr<Payment> Limits::Spend(Limit limit, uint32_t uid, int64_t amount, int64_t now_ns) {
+  if (amount <= 0) return Payment();
   MutexLock lock(&mutex_);
   BeginPeriods(now_ns);
   const std::pair key{limit, HolderOf(limit, uid)};
@@ -134,12 +150,12 @@ absl::Status Limits::Spend(Limit limit, uint32_t uid, int64_t amount, int64_t no
   const int64_t all = values_[static_cast<size_t>(limit)] * RowOf(limit).scale;
   if (amount > all || spent > all - amount) return Refuse(limit, uid);
   spent_[key] = spent + amount;
-  return absl::OkStatus();
+  return Payment(this, limit, uid, amount, now_ns);
 }
 
-void Limits::Refund(Limit limit, uint32_t uid, int64_t amount, int64_t now_ns) {
+void Limits::Refund(Limit limit, uint32_t uid, int64_t amount, int64_t when_ns) {
   MutexLock lock(&mutex_);
-  BeginPeriods(now_ns);
+  if (when_ns / RowOf(limit).period_ns != periods_[static_cast<size_t>(limit)]) return;
   const auto found = spent_.find({limit, HolderOf(limit, uid)});
   if (found == spent_.end()) return;
   found->second -= std::clamp<int64_t>(amount, 0, found->second);

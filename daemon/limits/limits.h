@@ -1,13 +1,14 @@
 // daemon/limits/limits.h - how much of each bound is in use, by whom, and how often somebody was refused.
 //
-// Shape    Acquire(limit, who) -> a Share that is given back when it ends. Spend is for what is taken in a period,
-//          Report for what is counted elsewhere; Check asks whether anything is left.
+// Shape    Acquire(limit, who) -> a Share that is given back when it ends. Spend -> a Payment, for what is taken in a period.
+//          Report is for what is counted elsewhere; Check asks whether anything is left.
 // Errors   kResourceExhausted, by Refusal; counted and in the log, a line a second for each limit.
 // Bounds   what is kept is as large as what is held.
-// Threads  thread-safe. Outlives its Shares.
+// Threads  thread-safe. Outlives its Shares and Payments.
 #ifndef DAEMON_LIMITS_LIMITS_H_
 #define DAEMON_LIMITS_LIMITS_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -49,6 +50,32 @@ class Share {
   LimitHolder holder_;
 };
 
+// What was taken of a period; what was not needed comes back when it ends.
+class Payment {
+ public:
+  Payment() = default;
+  Payment(Limits* limits, Limit limit, uint32_t uid, int64_t amount, int64_t when_ns)
+      : limits_(limits), limit_(limit), uid_(uid), amount_(amount), when_ns_(when_ns) {}
+  Payment(Payment&& other) noexcept { *this = std::move(other); }
+  Payment& operator=(Payment&& other) noexcept;
+  ~Payment() { GiveBack(); }
+  // So much of it was needed.
+  void Use(int64_t amount) { amount_ -= std::clamp<int64_t>(amount, 0, amount_); }
+  int64_t amount() const { return amount_; }
+
+ private:
+  void GiveBack();
+
+  Limits* limits_ = nullptr;
+  Limit limit_{};
+  uint32_t uid_ = 0;
+  int64_t amount_ = 0;
+  int64_t when_ns_ = 0;
+};
+
+// Stands for all users whom the system does not know, together: no user has it.
+inline constexpr uint32_t kNobodyKnown = UINT32_MAX;
+
 class Limits {
  public:
   explicit Limits(LimitValues values = StandardLimits()) : values_(values) {}
@@ -56,6 +83,8 @@ class Limits {
   // From now on; nobody loses what they hold.
   void Set(const LimitValues& values);
   int64_t Value(Limit limit) const;
+  // Of a limit whose value counts something larger.
+  int64_t Bytes(Limit limit) const { return Value(limit) * RowOf(limit).scale; }
   // Root and administrators have no limit of their own, and the places that are kept back.
   absl::StatusOr<Share> Acquire(Limit limit, const Requester& who);
   // By number or address, for whom nobody has looked up yet.
@@ -67,9 +96,7 @@ class Limits {
   Share Hold(Limit limit, uint32_t uid);
 
   // `amount` more in this period. What is more than all of it is refused always. All times are of one clock.
-  absl::Status Spend(Limit limit, uint32_t uid, int64_t amount, int64_t now_ns);
-  // Of what was spent in this period: it was not needed.
-  void Refund(Limit limit, uint32_t uid, int64_t amount, int64_t now_ns);
+  absl::StatusOr<Payment> Spend(Limit limit, uint32_t uid, int64_t amount, int64_t now_ns);
   // What users hold by somebody else's count, instead of what was said before.
   void Report(Limit limit, const std::map<uint32_t, int64_t>& held);
   // Whether anything of it is left for them. Counts the refusal.
@@ -82,6 +109,7 @@ class Limits {
 
  private:
   friend class Share;
+  friend class Payment;
   using Counts = std::map<std::pair<Limit, LimitHolder>, int64_t>;
   absl::StatusOr<Share> AcquireAs(Limit limit, const LimitHolder& who, bool privileged);
   std::optional<Share> Reserve(Limit limit, const LimitHolder& who, bool privileged)
@@ -90,6 +118,8 @@ class Limits {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Refuse(Limit limit, const LimitHolder& who) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GiveBack(Limit limit, const LimitHolder& holder);
+  // Of what was spent then, if that period is not over.
+  void Refund(Limit limit, uint32_t uid, int64_t amount, int64_t when_ns);
   // Forgets what was spent in periods that are over.
   void BeginPeriods(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   const Counts& CountsOf(const LimitRow& row) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

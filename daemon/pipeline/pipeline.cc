@@ -29,10 +29,11 @@ constexpr size_t kMaxFresh = 4096;
 constexpr size_t kMaxRecent = 20;
 constexpr int32_t kMaxRestored = 1000;
 
-// For their limits. Users whom the system does not know have one together, which no single one is asked for.
+// For their limits. Users whom the system does not know have one together.
 std::map<uint32_t, int64_t> OfUsers(const std::map<ProfileHolder, int64_t>& held) {
   std::map<uint32_t, int64_t> users;
   for (const auto& [holder, bytes] : held) {
+    if (holder == kUnknownUsers) users[kNobodyKnown] = bytes;
     if (holder >= 0) users[static_cast<uint32_t>(holder)] = bytes;
   }
   return users;
@@ -48,10 +49,6 @@ void ReportStored(const BytesByHolder& bytes, Limits& limits) {
   limits.Report(Limit::kFinishedBytesPerUser, OfUsers(finished));
 }
 
-int64_t BytesOf(Limit limit, const Limits& limits) {
-  return limits.Value(limit) * RowOf(limit).scale;
-}
-
 }  // namespace
 
 Pipeline::Pipeline(SqliteStore& store, const Clock& clock, PipelineOptions options)
@@ -59,7 +56,7 @@ Pipeline::Pipeline(SqliteStore& store, const Clock& clock, PipelineOptions optio
       clock_(clock),
       options_(std::move(options)),
       started_{clock_.MonotonicNs(), clock_.UnixNs()},
-      results_(store),
+      results_(store, *options_.limits),
       history_(store, clock),
       hooks_(store, clock_, options_.policy, HookPorts()),
       table_(*options_.limits, options_.control),
@@ -85,6 +82,7 @@ absl::Status Pipeline::Restore() {
           {Notice::Severity::kError, absl::StatusCode::kDataLoss, "", 0,
            absl::StrCat("the stored data could not be read: ", loaded.message())});
     }
+    results_.Bound();  // all that was stored comes in at once
     LogInfo("{} goes on: {} samples are stored", status.id, status.samples);
     MutexLock lock(&mutex_);
     if (status.submit_to_first_sample_ns > 0) attached_.insert(status.id);
@@ -195,7 +193,8 @@ int Pipeline::Retain(bool aged) {
     if (now_ns - started_.monotonic_ns < kFreshNs) policy.keep_ns = policy.audit.keep_ns = 0;
   }
   if (!aged) policy.keep_ns = 0;
-  policy.user_bytes = BytesOf(Limit::kFinishedBytesPerUser, *options_.limits);
+  if (!bytes.ok()) policy.max_bytes = 0;  // what is finished is not known apart from what is active
+  policy.user_bytes = options_.limits->Bytes(Limit::kFinishedBytesPerUser);
   policy.bytes = bytes.value_or(BytesByHolder());
   // The clock may have been set since: for ages, time passes no faster than it does.
   const Moment now = Now();
@@ -211,8 +210,7 @@ void Pipeline::Maintain() {
   if (!store_.healthy()) (void)store_.Probe();
   SweepAggregates();
   Limits& limits = *options_.limits;
-  limits.Report(Limit::kMemoryPerUser,
-                OfUsers(results_.Bound(BytesOf(Limit::kMemoryPerUser, limits))));
+  limits.Report(Limit::kMemoryPerUser, OfUsers(results_.Bound()));
   // More is deleted at once where more has to go, but others' commits have their turn in between.
   for (int round = 0; round < kRetentionRounds; ++round) {
     if (Retain(/*aged=*/round == 0) < kMaxDeletedPerCall || !store_.healthy()) break;

@@ -1,6 +1,7 @@
 // What agents tell the spine.
-#include <array>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
@@ -24,33 +25,34 @@ StreamKey KeyOf(const Sender& sender, const Limits& limits) {
           limits.Value(Limit::kGapsPerStream)};
 }
 
-// What a window of a user's own agent takes of that user's minute.
-std::array<std::pair<Limit, int64_t>, 2> TakenOfMinute(const IncomingWindow& incoming) {
-  return {{{Limit::kWindowBytesPerUser, static_cast<int64_t>(incoming.body.size())},
-           {Limit::kAuditPerUser, static_cast<int64_t>(incoming.window.audit.size())}}};
-}
-
-// Of what a window would have taken, from its first part on.
-template <typename Taken>
-void GiveBack(Limits& limits, uint32_t uid, const Taken& taken, size_t parts, int64_t now_ns) {
-  for (size_t i = 0; i < parts; ++i) limits.Refund(taken[i].first, uid, taken[i].second, now_ns);
-}
+// What a window of a user's own agent takes of that user's minute, until it is known what became of it.
+struct PaidWindow {
+  std::shared_ptr<Limits> limits;  // shared with the pipeline, which may end first
+  std::vector<Payment> payments;
+};
 
 // kUnavailable: the next minute has room for it, the agent keeps it.
-absl::Status SpendOfUser(Limits& limits, uint32_t uid, const IncomingWindow& incoming,
-                         int64_t now_ns) {
-  const Requester user{.uid = uid, .name = "", .privileged = uid == 0};
-  RETURN_IF_ERROR(limits.Check(Limit::kActiveBytesPerUser, user, now_ns));
-  const auto taken = TakenOfMinute(incoming);
-  for (size_t i = 0; i < taken.size(); ++i) {
-    const auto [limit, amount] = taken[i];
-    const absl::Status spent = limits.Spend(limit, uid, amount, now_ns);
-    if (spent.ok()) continue;
-    GiveBack(limits, uid, taken, i, now_ns);
-    const bool fits = amount <= limits.Value(limit) * RowOf(limit).scale;
-    return fits ? absl::UnavailableError(spent.message()) : spent;
+absl::StatusOr<std::shared_ptr<PaidWindow>> PayWindow(const std::shared_ptr<Limits>& limits,
+                                                      const Requester& owner,
+                                                      const IncomingWindow& incoming,
+                                                      int64_t now_ns) {
+  Requester holder = owner;
+  if (HolderOf(owner) == kUnknownUsers) holder.uid = kNobodyKnown;
+  RETURN_IF_ERROR(limits->Check(Limit::kActiveBytesPerUser, holder, now_ns));
+  auto paid = std::make_shared<PaidWindow>(PaidWindow{limits, {}});
+  const std::pair<Limit, size_t> wanted[] = {{Limit::kWindowBytesPerUser, incoming.body.size()},
+                                             {Limit::kAuditPerUser, incoming.window.audit.size()}};
+  for (const auto& [limit, size] : wanted) {
+    const auto amount = static_cast<int64_t>(size);
+    absl::StatusOr<Payment> payment = limits->Spend(limit, owner.uid, amount, now_ns);
+    if (payment.ok()) {
+      paid->payments.push_back(*std::move(payment));
+      continue;
+    }
+    const bool fits = amount <= limits->Bytes(limit);
+    return fits ? absl::UnavailableError(payment.status().message()) : payment.status();
   }
-  return absl::OkStatus();
+  return paid;
 }
 
 }  // namespace
@@ -193,14 +195,19 @@ void Pipeline::AcceptWindow(uint64_t connection, IncomingWindow window,
   if (!standing.ok()) return done(standing.status());
   absl::Status refused = Check(*sender, window.window, *standing);
   if (refused.ok() && sender->user_mode) {
-    refused = SpendOfUser(*options_.limits, sender->uid, window, clock_.UnixNs());
-    if (absl::IsUnavailable(refused)) return done(refused);
+    const Requester owner =
+        standing->has_value() ? (*standing)->owner : Requester{sender->uid, "", false};
+    auto paid = PayWindow(options_.limits, owner, window, clock_.UnixNs());
+    if (absl::IsUnavailable(paid.status())) return done(paid.status());
+    refused = paid.status();
     // What is not taken after all comes again, and pays again.
-    done = [limits = options_.limits, uid = sender->uid, taken = TakenOfMinute(window),
-            now_ns = clock_.UnixNs(), done = std::move(done)](const absl::Status& status) {
-      if (!status.ok()) GiveBack(*limits, uid, taken, taken.size(), now_ns);
-      done(status);
-    };
+    if (paid.ok()) {
+      done = [paid = *std::move(paid), done = std::move(done)](const absl::Status& status) {
+        if (status.ok())
+          for (Payment& payment : paid->payments) payment.Use(payment.amount());
+        done(status);
+      };
+    }
   }
   if (refused.ok()) {
     NameOrigin(*sender, *standing, window.window);

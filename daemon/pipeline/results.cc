@@ -22,6 +22,7 @@ namespace {
 
 // Windows kept one by one before they are folded into the stored aggregate: bounds the time of a restart.
 constexpr uint64_t kMaxLooseWindows = 20'000;
+constexpr uint64_t kBoundWindows = 256;  // of a rebuild, between looks at its memory
 constexpr size_t kMaxNamedJobs = 8;
 
 absl::StatusOr<Window> DecodeWindow(const std::string& body) {
@@ -78,7 +79,8 @@ void Results::Begin(const std::string& profile_id, ProfileHolder holder) {
   live_.try_emplace(profile_id, std::move(live));
 }
 
-std::map<ProfileHolder, int64_t> Results::Bound(int64_t most) {
+std::map<ProfileHolder, int64_t> Results::Bound() {
+  const int64_t most = limits_.Bytes(Limit::kMemoryPerUser);
   std::vector<std::shared_ptr<Live>> all;
   {
     MutexLock lock(&mutex_);
@@ -119,6 +121,7 @@ absl::StatusOr<std::shared_ptr<Results::Live>> Results::Get(const std::string& p
 }
 
 absl::StatusOr<std::shared_ptr<Results::Live>> Results::Rebuild(const std::string& profile_id) {
+  const int64_t most = limits_.Bytes(Limit::kMemoryPerUser);
   auto live = std::make_shared<Live>();
   MutexLock lock(&live->mutex);
   ResultsVisitor visitor;
@@ -142,7 +145,10 @@ absl::StatusOr<std::shared_ptr<Results::Live>> Results::Rebuild(const std::strin
     } else {
       LogError("window {} of {} is left out: {}", row_id, profile_id, Text(window.status()));
     }
-    ++live->loose_windows;
+    // A user's windows must not take more when they come all at once.
+    if (++live->loose_windows % kBoundWindows == 0 && !HasRoomOfItsOwn(live->holder) &&
+        static_cast<int64_t>(live->aggregate.Bytes()) > most)
+      live->aggregate.Freeze();
     return absl::OkStatus();
   };
   RETURN_IF_ERROR(ReadResults(store_, profile_id, visitor));

@@ -22,13 +22,15 @@
 #include "daemon/aggregate/profile_aggregate.h"
 #include "daemon/aggregate/recent_heat.h"
 #include "daemon/control/loop_choice.h"
+#include "daemon/limits/limits.h"
 #include "daemon/store/sqlite_store.h"
 
 namespace perfd::daemon {
 
 class Results {
  public:
-  explicit Results(SqliteStore& store) : store_(store) {}
+  // `limits` outlives it.
+  Results(SqliteStore& store, const Limits& limits) : store_(store), limits_(limits) {}
 
   // Errors of all: kDataLoss when the stored aggregate is damaged; what the store says.
   // A profile that has no windows yet: its first question would only make it.
@@ -52,9 +54,9 @@ class Results {
   // Forgets the others: whoever asks about a profile that has just ended brings its aggregate back.
   void RetainOnly(const std::function<bool(const std::string& profile_id)>& wanted);
   size_t size();
-  // What each holder's aggregates take of memory, about. From now on those of users with more than `most` know no new detail; root's and
-  // the site's may have what they need.
-  std::map<ProfileHolder, int64_t> Bound(int64_t most);
+  // What each holder's aggregates take of memory, about. From now on those of users with more than Limit::kMemoryPerUser know no new
+  // detail; root's and the site's may have what they need.
+  std::map<ProfileHolder, int64_t> Bound();
 
  private:
   struct Live {
@@ -72,6 +74,7 @@ class Results {
   absl::StatusOr<std::shared_ptr<Live>> Rebuild(const std::string& profile_id);
 
   SqliteStore& store_;
+  const Limits& limits_;
   Mutex mutex_;
   std::map<std::string, std::shared_ptr<Live>> live_ ABSL_GUARDED_BY(mutex_);
 };

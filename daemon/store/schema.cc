@@ -146,7 +146,8 @@ constexpr char kVersion7[] = R"sql(
 CREATE TABLE stream_owner(stream_id TEXT PRIMARY KEY, owner TEXT NOT NULL) WITHOUT ROWID;
 )sql";
 
-// Version 8: in which order an owner began its streams, so that the first can be forgotten; and who answers for the room of a profile
+// Version 8: in which order a sender began its streams, so that the first can be forgotten (a stream of which nothing was wanted yet has a
+// sender and no owner); and who answers for the room of a profile
 // (ProfileHolder: -1 are users whom the system does not know, -2 is the site), with what it takes found by the index alone.
 constexpr char kVersion8[] = R"sql(
 ALTER TABLE profile ADD COLUMN holder INTEGER NOT NULL DEFAULT 0;
@@ -156,7 +157,9 @@ CREATE INDEX profile_by_holder ON profile(holder, final, finished_ns);
 DROP INDEX window_by_profile;
 CREATE INDEX window_by_profile ON window(profile, id, bytes);
 ALTER TABLE stream_owner ADD COLUMN number INTEGER NOT NULL DEFAULT 0;
-CREATE INDEX stream_owner_by_number ON stream_owner(owner, number);
+ALTER TABLE stream_owner ADD COLUMN sender TEXT NOT NULL DEFAULT '';
+UPDATE stream_owner SET sender=owner;
+CREATE INDEX stream_owner_by_number ON stream_owner(sender, number);
 )sql";
 
 constexpr std::array<const char*, kSchemaVersion> kSteps = {

@@ -102,36 +102,55 @@ absl::StatusOr<int64_t> InsertWindow(Database& db, const WindowRecord& record, i
   return db.LastInsertId();
 }
 
-// Of an owner with more than kMostStreams: those it began first. Not while a window of theirs is kept one by one, as it would be taken
-// again.
-absl::Status ForgetFirstStreams(Database& db, const std::string& owner) {
+absl::StatusOr<int64_t> LastNumber(Database& db, const std::string& sender) {
+  ASSIGN_OR_RETURN(Statement statement,
+                   db.Prepare("SELECT max(number) FROM stream_owner WHERE sender=?1"));
+  statement.Bind(1, sender);
+  ASSIGN_OR_RETURN(const bool row, statement.Step());
+  return row ? statement.Int(0) : 0;
+}
+
+// Beyond kMostStreams of a sender those it began first, a few at a time. Not while a window of theirs is kept one by one, as it would be
+// taken again: who has twice as many of such is refused.
+absl::Status ForgetFirstStreams(Database& db, const std::string& sender, int64_t last) {
   const std::string first = absl::StrCat(
-      "IN (SELECT stream_id FROM (SELECT stream_id FROM stream_owner WHERE owner=?1"
-      " ORDER BY number DESC LIMIT -1 OFFSET ",
-      kMostStreams,
-      ") AS o WHERE NOT EXISTS (SELECT 1 FROM window w WHERE w.stream_id=o.stream_id))");
+      "IN (SELECT stream_id FROM (SELECT stream_id FROM stream_owner WHERE sender=?1 AND number<=",
+      last - kMostStreams, " ORDER BY number LIMIT 16) AS o",
+      " WHERE NOT EXISTS (SELECT 1 FROM window w WHERE w.stream_id=o.stream_id))");
   for (const char* table : {"stream_range", "stream_owner"}) {
     ASSIGN_OR_RETURN(Statement statement,
                      db.Prepare(absl::StrCat("DELETE FROM ", table, " WHERE stream_id ", first)));
-    statement.Bind(1, owner);
+    statement.Bind(1, sender);
     RETURN_IF_ERROR(statement.Run());
   }
-  return absl::OkStatus();
+  ASSIGN_OR_RETURN(Statement count,
+                   db.Prepare("SELECT count(*) FROM stream_owner WHERE sender=?1"));
+  count.Bind(1, sender);
+  ASSIGN_OR_RETURN(const bool row, count.Step());
+  if (!row || count.Int(0) <= 2 * kMostStreams) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("there are ", count.Int(0), " streams of ", sender,
+                   " whose windows are not part of a report yet: keep the agent's spool"));
 }
 
-// Who brings the first of a stream's windows that is stored owns it.
-absl::Status Own(Database& db, const StreamKey& stream) {
+// Who began a stream is remembered, so that there can be a bound; whose it is, with the first window of it that is stored.
+absl::Status Remember(Database& db, const StreamKey& stream, bool owns) {
   if (stream.owner.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const std::string owner, StreamOwner(db, stream.id));
-  if (owner == stream.owner) return absl::OkStatus();
-  ASSIGN_OR_RETURN(
-      Statement statement,
-      db.Prepare("INSERT OR REPLACE INTO stream_owner(stream_id, owner, number) "
-                 "SELECT ?1, ?2, ifnull(max(number), 0) + 1 FROM stream_owner WHERE owner=?2"));
+  ASSIGN_OR_RETURN(Statement known,
+                   db.Prepare("SELECT owner FROM stream_owner WHERE stream_id=?1"));
+  known.Bind(1, stream.id);
+  ASSIGN_OR_RETURN(const bool there, known.Step());
+  if (there && (!owns || known.Text(0) == stream.owner)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const int64_t last, LastNumber(db, stream.owner));
+  ASSIGN_OR_RETURN(Statement statement,
+                   db.Prepare("INSERT OR REPLACE INTO stream_owner(stream_id, owner, sender, "
+                              "number) VALUES(?1, ?2, ?3, ?4)"));
   statement.Bind(1, stream.id);
-  statement.Bind(2, stream.owner);
+  statement.Bind(2, owns ? stream.owner : "");
+  statement.Bind(3, stream.owner);
+  statement.Bind(4, last + 1);
   RETURN_IF_ERROR(statement.Run());
-  return ForgetFirstStreams(db, stream.owner);
+  return ForgetFirstStreams(db, stream.owner, last + 1);
 }
 
 absl::Status CheckIdentity(absl::string_view stream_id, uint64_t sequence) {
@@ -159,7 +178,7 @@ absl::StatusOr<AppendResult> AppendWindow(Database& db, const WindowRecord& reco
     ASSIGN_OR_RETURN(result.row_id, InsertWindow(db, record, profile));
     ASSIGN_OR_RETURN(result.trimmed, InsertAudit(db, record, audit_user_bytes));
     RETURN_IF_ERROR(AddSequence(db, record.stream, sequence, near));
-    RETURN_IF_ERROR(Own(db, record.stream));
+    RETURN_IF_ERROR(Remember(db, record.stream, /*owns=*/true));
   }
   ASSIGN_OR_RETURN(result.stream_missing, MissingSequences(db, record.stream.id));
   return result;
@@ -170,10 +189,9 @@ absl::Status SkipWindow(Database& db, const StreamKey& stream, uint64_t sequence
   RETURN_IF_ERROR(CheckOwner(db, stream));
   const auto number = static_cast<int64_t>(sequence);
   ASSIGN_OR_RETURN(const Neighbours near, FindNeighbours(db, stream.id, number));
-  // Of a stream that has brought nothing that was wanted nothing is kept: anybody can begin streams without an end.
-  const bool is_known = near.before.has_value() || near.after.has_value();
-  return Contains(near, number) || !is_known ? absl::OkStatus()
-                                             : AddSequence(db, stream, number, near);
+  if (Contains(near, number)) return absl::OkStatus();
+  RETURN_IF_ERROR(AddSequence(db, stream, number, near));
+  return Remember(db, stream, /*owns=*/false);
 }
 
 absl::Status CheckOwner(Database& db, const StreamKey& stream) {

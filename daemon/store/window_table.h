@@ -18,7 +18,8 @@
 namespace perfd::daemon {
 
 inline constexpr uint64_t kMaxSequence = uint64_t{1} << 62;
-inline constexpr int kMostStreams = 1024;  // of one owner: beyond it those that began first are forgotten
+inline constexpr int64_t kMostStreams =
+    8192;  // of one sender: beyond it those that began first are forgotten
 
 // `audit_user_bytes`: AuditRetention.
 absl::StatusOr<AppendResult> AppendWindow(Database& db, const WindowRecord& record,

@@ -58,9 +58,11 @@ class PathTable {
   PathState State(const std::vector<uint32_t>& place) const;
   // Of memory, about.
   size_t Bytes() const;
-  // From now on nothing new has a place of its own.
+  // From now on a new path is one of the "(other)" of its rank.
   void Freeze() {
-    limits_ = {stacks_.size(), frame_names_.size(), other_stacks_.size(), calls_.size()};
+    limits_.stacks = stacks_.size();
+    limits_.frame_names = frame_names_.size();
+    limits_.calls = calls_.size();
   }
   std::vector<ReportStack> stacks() const;
   std::vector<WindowCall> calls() const;

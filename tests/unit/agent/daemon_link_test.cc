@@ -145,7 +145,7 @@ class DaemonLinkTest : public testing::Test {
   DaemonLinkTest() {
     char pattern[] = "/tmp/link-test-XXXXXX";
     folder_ = mkdtemp(pattern);
-    spool_ = *Spool::Create(folder_ + "/spool", 1 << 20);
+    spool_ = *Spool::Create(folder_ + "/spool", 1 << 20, SpoolUsers::kMany);
     for (int i = 0; i < 5; ++i) {
       Window window;
       window.profile_id = "p-000001";

@@ -21,8 +21,8 @@ class SpoolTest : public testing::Test {
   }
   ~SpoolTest() override { std::filesystem::remove_all(directory_); }
 
-  std::unique_ptr<Spool> Open(uint64_t limit = 1 << 20) {
-    auto spool = Spool::Create(directory_, limit);
+  std::unique_ptr<Spool> Open(uint64_t limit = 1 << 20, SpoolUsers users = SpoolUsers::kMany) {
+    auto spool = Spool::Create(directory_, limit, users);
     EXPECT_TRUE(spool.ok()) << spool.status();
     return std::move(spool).value();
   }
@@ -79,6 +79,12 @@ TEST_F(SpoolTest, OneUsersWindowsLeaveRoomForTheOthers) {
   ASSERT_TRUE(spool->Append(of(1002, "p-2")).ok());
   for (uint64_t sequence = 1; sequence <= 5; ++sequence) spool->Acknowledge(sequence);
   EXPECT_TRUE(spool->Append(of(1001, "p-1")).ok());
+  // An agent in user mode has one user's only.
+  spool.reset();
+  spool = Open(40'000, SpoolUsers::kOne);
+  while (spool->Append(of(1001, "p-1")).ok()) {
+  }
+  EXPECT_GT(spool->bytes(), 35'000u);
 }
 
 TEST_F(SpoolTest, OnlyAnEmptySpoolIsTakenOffTheDisk) {
@@ -285,15 +291,16 @@ TEST_F(SpoolTest, FilesThatOthersMayWriteAreSetAsideAndCounted) {
 
 TEST_F(SpoolTest, AFolderOfAnotherOrOpenToOthersIsRefused) {
   ASSERT_EQ(::chmod(directory_.c_str(), 0777), 0);
-  const auto open = Spool::Create(directory_, 1 << 20);
+  const auto open = Spool::Create(directory_, 1 << 20, SpoolUsers::kMany);
   EXPECT_TRUE(absl::IsPermissionDenied(open.status())) << open.status();
   EXPECT_NE(open.status().message().find("--spool-dir"), std::string::npos) << open.status();
   ASSERT_EQ(::chmod(directory_.c_str(), 0755), 0);
-  EXPECT_TRUE(Spool::Create(directory_, 1 << 20).ok());
+  EXPECT_TRUE(Spool::Create(directory_, 1 << 20, SpoolUsers::kMany).ok());
   EXPECT_EQ(std::filesystem::status(directory_).permissions(), std::filesystem::perms::owner_all);
   if (::chown(directory_.c_str(), 30001, 30001) != 0)
     GTEST_SKIP() << "needs root to give a file away";
-  EXPECT_TRUE(absl::IsPermissionDenied(Spool::Create(directory_, 1 << 20).status()));
+  EXPECT_TRUE(
+      absl::IsPermissionDenied(Spool::Create(directory_, 1 << 20, SpoolUsers::kMany).status()));
 }
 
 TEST_F(SpoolTest, AnotherFolderInItsPlaceIsNotRead) {
@@ -310,7 +317,7 @@ TEST_F(SpoolTest, AnotherFolderInItsPlaceIsNotRead) {
 
 TEST_F(SpoolTest, ASecondAgentIsRefused) {
   auto spool = Open();
-  auto second = Spool::Create(directory_, 1 << 20);
+  auto second = Spool::Create(directory_, 1 << 20, SpoolUsers::kMany);
   EXPECT_TRUE(absl::IsFailedPrecondition(second.status())) << second.status();
 }
 

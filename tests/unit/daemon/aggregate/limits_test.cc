@@ -83,6 +83,15 @@ TEST(AggregateLimits, WhatIsFrozenGoesOnCountingAndDoesNotGrow) {
   EXPECT_EQ(aggregate.totals().samples, 100u + 3 * 600);
   EXPECT_EQ(aggregate.locations()[0].counts.samples, 4u);
   EXPECT_EQ(aggregate.lost().location_samples, 3u * 500);
+  // Nor does it when it is frozen again, and again.
+  for (int round = 0; round < 5; ++round) {
+    aggregate.Freeze();
+    Window many = EmptyWindow("node0", 1);
+    for (int32_t pid = 0; pid < 500; ++pid)
+      AddRow({pid, 1000 * (round + 1) + pid, pid}, LoopAt(0x1000), 1, many);
+    aggregate.Add(many);
+  }
+  EXPECT_LT(aggregate.Bytes(), before + 8192);
   // A better description of what is known would be more, too.
   CodeLocation richer = aggregate.locations()[0].location;
   richer.source = {std::string(100'000, 's'), 1, 100};

@@ -154,6 +154,12 @@ TEST_F(ControlTest, SecondsOfAlteredLoopsThatWereNotNeededComeBack) {
   Pass(100 * kSecond);
   Record(*table_.Cancel(id, "alice", now()));
   Report("a", id, Phase::kFinished, 1, 1);
+  {
+    const auto plan = table_.Plan({spec, kAlice, ""}, now());
+    ASSERT_TRUE(plan.ok());
+    EXPECT_EQ(used(), 100);
+  }
+  EXPECT_EQ(used(), 50) << "a plan that came to nothing";
   Record(table_.Finalised(id, false, now()));  // its report could not be stored yet
   EXPECT_EQ(used(), 50);
   Pass(500 * kSecond);

@@ -130,7 +130,8 @@ TEST(LimitsTest, WhatWasThereBeforeIsCountedAndNeverRefused) {
 TEST(LimitsTest, EverybodySeesTheirOwnUseAndAdministratorsWhoHasMost) {
   Limits limits(Only(4));
   const auto held = AcquireSome(limits, Limit::kProfilesPerUser, {kAlice, kAlice, kBob});
-  ASSERT_TRUE(limits.Spend(Limit::kAuditPerUser, kAlice.uid, 3, 0).ok());
+  const auto paid = limits.Spend(Limit::kAuditPerUser, kAlice.uid, 3, 0);
+  ASSERT_TRUE(paid.ok());
   const auto use = [&](const Requester& who, Limit limit, int64_t at_ns = 0) {
     return limits.UsesOf(who, at_ns)[static_cast<size_t>(limit)];
   };
@@ -148,11 +149,35 @@ TEST(LimitsTest, EverybodySeesTheirOwnUseAndAdministratorsWhoHasMost) {
   EXPECT_EQ(of_root.most, (std::vector<LimitHolding>{{kAlice.uid, 2}, {kBob.uid, 1}}));
 }
 
+TEST(LimitsTest, WhatWasNotNeededComesBackInItsOwnPeriodOnly) {
+  Limits limits(Only(10));
+  constexpr int64_t kMinute = 60 * kNsPerSecond;
+  const auto used = [&](const Requester& who, int64_t at_ns) {
+    return *limits.UsesOf(who, at_ns)[static_cast<size_t>(Limit::kAuditPerUser)].used;
+  };
+  {
+    auto payment = *limits.Spend(Limit::kAuditPerUser, kAlice.uid, 8, 0);
+    EXPECT_FALSE(limits.Spend(Limit::kAuditPerUser, kAlice.uid, 3, 0).ok());
+    payment.Use(2);
+    Payment moved = std::move(payment);
+    EXPECT_EQ(used(kAlice, 0), 8);
+  }
+  EXPECT_EQ(used(kAlice, 0), 2);
+  auto old = *limits.Spend(Limit::kAuditPerUser, kAlice.uid, 5, 0);
+  auto next = *limits.Spend(Limit::kAuditPerUser, kBob.uid, 4, kMinute);
+  auto own = *limits.Spend(Limit::kAuditPerUser, kAlice.uid, 6, kMinute);
+  old = Payment();
+  EXPECT_EQ(used(kAlice, kMinute), 6) << "of this minute nothing comes back";
+  EXPECT_EQ(used(kBob, kMinute), 4) << "nor is anybody's minute forgotten";
+}
+
 TEST(LimitsTest, AMinuteHasSoManyAndNoMore) {
   Limits limits(Only(10));
   constexpr int64_t kMinute = 60 * kNsPerSecond;
   const auto spend = [&](uint32_t uid, int64_t amount, int64_t at_ns) {
-    return limits.Spend(Limit::kAuditPerUser, uid, amount, at_ns).ok();
+    auto payment = limits.Spend(Limit::kAuditPerUser, uid, amount, at_ns);
+    if (payment.ok()) payment->Use(amount);
+    return payment.ok();
   };
   EXPECT_TRUE(spend(1001, 10, 0));
   EXPECT_FALSE(spend(1001, 1, kMinute - 1));

@@ -104,6 +104,27 @@ TEST_F(UserBoundsTest, WhatIsNotTakenIsNotPaidFor) {
   EXPECT_EQ(used(Limit::kAuditPerUser), 0);
 }
 
+TEST_F(UserBoundsTest, WhatTheStoreDoesNotTakeIsNotPaidFor) {
+  const uint64_t alices = Connect("a", kAlice, true);
+  const std::string id = Submit(kAlice);
+  ASSERT_TRUE(store_->SetHardLimit(1 << 20).ok());
+  absl::Status full;
+  for (int i = 0; full.ok() && i < 10; ++i) full = Bring(alices, id, "a", kMib / 2);
+  ASSERT_FALSE(full.ok());
+  const auto used = limits_->UsesOf(User(kAlice), clock_.UnixNs());
+  EXPECT_LE(used[static_cast<size_t>(Limit::kWindowBytesPerUser)].used, 1);
+}
+
+// Users whom the system does not know have one bound together.
+TEST_F(UserBoundsTest, ManyIdsOfOneUserAreOneUser) {
+  Connect("n");
+  SubmitRequest request{{}, {100'001, "uid:100001", false}, ""};
+  request.spec.target.command = "app";
+  limits_->Report(Limit::kActiveBytesPerUser, {{kNobodyKnown, int64_t{8} << 30}});
+  EXPECT_EQ(pipeline_->Submit(request).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(Submit(kAlice), "");
+}
+
 TEST_F(UserBoundsTest, ADayHasSoManySecondsOfAlteredLoops) {
   SetLimit(Limit::kAlteringSecondsPerUser, 60);
   Connect("n");

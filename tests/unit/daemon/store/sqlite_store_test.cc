@@ -123,7 +123,7 @@ TEST_F(StoreTest, AStreamIsOfWhoBringsItsFirstWindow) {
   ASSERT_TRUE(append("node a", 3).ok());
   ASSERT_TRUE(Skip("another", 1, "user 1000").ok());
   EXPECT_EQ(store_->Stream("another")->owner, "") << "what is refused claims nothing";
-  EXPECT_EQ(store_->Stream("another")->last, 0u) << "nor does it leave anything";
+  EXPECT_EQ(store_->Stream("another")->last, 1u) << "though it is no gap";
   WindowRecord renamed = Record(id, 5);
   renamed.stream = {"stream", "node new", true};
   ASSERT_TRUE(Append(std::move(renamed)).ok());
@@ -457,14 +457,24 @@ TEST(Schema, AnOwnersFirstStreamsAreForgotten) {
   };
   ASSERT_TRUE(append("node a", "nodes"));
   for (int i = 0; i < kMostStreams + 5; ++i) ASSERT_TRUE(append("user 1001", absl::StrCat(i)));
-  EXPECT_EQ(count("stream_owner"), kMostStreams + 6) << "what has windows one by one is known";
+  // What was refused of a stream counts for its sender, and claims nothing.
+  ASSERT_TRUE(SkipWindow(*db, {.id = "refused", .owner = "user 1002"}, 1).ok());
+  EXPECT_EQ(*StreamOwner(*db, "refused"), "");
+  EXPECT_EQ(*StoredSequence(*db, "refused"), 1u);
+  EXPECT_EQ(count("stream_owner"), kMostStreams + 7) << "what has windows one by one is known";
   ASSERT_TRUE(db->Exec("DELETE FROM window").ok());
   ASSERT_TRUE(append("user 1001", "next"));
-  EXPECT_EQ(count("stream_owner"), kMostStreams + 1);
-  EXPECT_EQ(count("stream_range"), kMostStreams + 1);
+  EXPECT_EQ(count("stream_owner"), kMostStreams + 2);
+  EXPECT_EQ(count("stream_range"), kMostStreams + 2);
   EXPECT_EQ(*StreamOwner(*db, "nodes"), "node a");
   EXPECT_EQ(*StreamOwner(*db, "5"), "") << "the first are forgotten";
   EXPECT_EQ(*StreamOwner(*db, "6"), "user 1001");
+  EXPECT_FALSE([&] {
+    for (int i = 0; i < 2 * kMostStreams; ++i) {
+      if (!append("user 1001", absl::StrCat("more", i))) return false;
+    }
+    return true;
+  }()) << "whose windows are all kept one by one, and who begins more and more";
 }
 
 TEST(Schema, RefusesANewerDatabase) {
