@@ -33,7 +33,7 @@ constexpr int32_t kMaxRestored = 1000;
 std::map<uint32_t, int64_t> OfUsers(const std::map<ProfileHolder, int64_t>& held) {
   std::map<uint32_t, int64_t> users;
   for (const auto& [holder, bytes] : held) {
-    if (holder == kUnknownUsers) users[kNobodyKnown] = bytes;
+    if (holder == kUnknownHolder) users[kNobodyKnown] = bytes;
     if (holder >= 0) users[static_cast<uint32_t>(holder)] = bytes;
   }
   return users;

@@ -37,7 +37,7 @@ absl::StatusOr<std::shared_ptr<PaidWindow>> PayWindow(const std::shared_ptr<Limi
                                                       const IncomingWindow& incoming,
                                                       int64_t now_ns) {
   Requester holder = owner;
-  if (HolderOf(owner) == kUnknownUsers) holder.uid = kNobodyKnown;
+  if (HolderOf(owner) == kUnknownHolder) holder.uid = kNobodyKnown;
   RETURN_IF_ERROR(limits->Check(Limit::kActiveBytesPerUser, holder, now_ns));
   auto paid = std::make_shared<PaidWindow>(PaidWindow{limits, {}});
   const std::pair<Limit, size_t> wanted[] = {{Limit::kWindowBytesPerUser, incoming.body.size()},

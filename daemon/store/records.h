@@ -67,9 +67,9 @@ struct StreamState {
 // Who answers for the room that a profile takes: its user, by uid; all users whom the system does not know, together; or the site, when
 // a scheduler asked for it.
 using ProfileHolder = int64_t;
-inline constexpr ProfileHolder kUnknownUsers = -1, kSite = -2;
+inline constexpr ProfileHolder kUnknownHolder = -1, kSite = -2;
 inline ProfileHolder HolderOf(const Requester& requester) {
-  return absl::StartsWith(requester.name, kUnknownUser) ? kUnknownUsers : requester.uid;
+  return absl::StartsWith(requester.name, kUnknownUser) ? kUnknownHolder : requester.uid;
 }
 // Root and the site may have what they need.
 inline bool HasRoomOfItsOwn(ProfileHolder holder) {

@@ -334,7 +334,7 @@ TEST_F(StoreTest, RetentionTakesFromWhoHasMost) {
   const auto bytes = ReadBytes(*store_);
   ASSERT_TRUE(bytes.ok()) << bytes.status();
   const auto finished = [&](ProfileHolder holder) { return bytes->at(holder).finished >> 20; };
-  EXPECT_EQ(std::vector<int64_t>({finished(0), finished(1), finished(2), finished(kUnknownUsers)}),
+  EXPECT_EQ(std::vector<int64_t>({finished(0), finished(1), finished(2), finished(kUnknownHolder)}),
             std::vector<int64_t>({4, 1, 2, 2}));
   EXPECT_EQ(bytes->at(3).active >> 20, 3);
   EXPECT_EQ(finished(3), 0);
