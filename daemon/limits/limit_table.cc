@@ -149,7 +149,7 @@ constexpr LimitRow kTable[] = {
      .scale = 1 << 20,
      .binds_admins = true,
      .range = {.standard = 4096, .low = 64, .high = 1 << 24},
-     .instead = "save what you need (perfctl report --json): the oldest go by themselves"},
+     .instead = "save the reports that you need: the oldest go by themselves"},
     {.limit = Limit::kAlteringSecondsPerUser,
      .key = "limits.altering_seconds_per_user",
      .per = LimitPer::kUser,

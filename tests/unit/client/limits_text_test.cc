@@ -47,7 +47,7 @@ TEST(LimitsTextTest, WhatIsOnesOwnThenWhatIsEveryones) {
             "  WHAT             USED  LIMIT  REFUSED  KEY\n"
             "  active profiles     3      8        2  limits.profiles_per_user\n"
             "Everyone's\n"
-            "  WHAT                       USED                LIMIT  REFUSED  KEY\n"
+            "  WHAT                       USED               LIMIT  REFUSED  KEY\n"
             "  calls of watch that stand     3  256 (32 kept back)        0  limits.watches\n");
 }
 
