@@ -1,12 +1,13 @@
 // Many calls of one user: what they cost when there is nobody else, what is refused when there are too many.
 // Usage: crowd --address unix:PATH --pid PID --node NODE [--seconds S] [--threads N] [--pause-ms MS] [--calls submit,watch,...]
-// Each thread has a connection of its own and makes one kind of call after the other, those that it is told.
+// Each thread makes one kind of call after the other, those that it is told.
 // Prints one JSON line: of each call how many were answered, refused by a limit and failed otherwise, and how long answers took, in ms.
 #include <grpcpp/client_context.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -37,6 +38,7 @@ struct Plan {
   int pid = 0;
   int seconds = 10;
   int threads = 1;
+  int connections = 0;
   int pause_ms = 100;
   int watch_ms = 0;
   std::string profile;
@@ -61,6 +63,7 @@ class Outcomes {
       outcome.ms.push_back(ms);
     } else if (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED) {
       ++outcome.refused;
+      outcome.failure = status.error_message();
     } else {
       ++outcome.failed;
       outcome.failure = status.error_message();
@@ -127,7 +130,8 @@ class Caller {
     grpc::ClientContext context;
     context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
     const int64_t begin = SystemClock().MonotonicNs();
-    const grpc::Status status = make(context);
+    grpc::Status status = make(context);
+    if (status.error_code() == grpc::StatusCode::NOT_FOUND) status = {};  // an answer, too
     lost_ |= status.error_code() == grpc::StatusCode::UNAVAILABLE;
     outcomes_.Add(call, status, static_cast<double>(SystemClock().MonotonicNs() - begin) / 1e6);
   }
@@ -188,9 +192,14 @@ class Caller {
     v1::HookRequest request;
     request.mutable_job()->set_job(std::to_string(++job_));
     request.mutable_job()->set_uid(30003);
+    request.mutable_job()->set_nodes(plan_.node);
+    request.mutable_job()->set_preference(v1::HOOK_PREFERENCE_NONE);
     v1::HookResponse response;
-    Timed("hook begin",
-          [&](grpc::ClientContext& context) { return hook_->Begin(&context, request, &response); });
+    Timed("hook begin", [&](grpc::ClientContext& context) -> grpc::Status {
+      const grpc::Status status = hook_->Begin(&context, request, &response);
+      if (response.decision() != v1::HOOK_DECISION_UNAVAILABLE) return status;
+      return {grpc::StatusCode::RESOURCE_EXHAUSTED, response.reason()};
+    });
     Timed("hook end",
           [&](grpc::ClientContext& context) { return hook_->End(&context, request, &response); });
   }
@@ -204,17 +213,43 @@ class Caller {
   int64_t job_ = SystemClock().MonotonicNs();
 };
 
+// One connection for some callers; made anew when one of them has lost it.
+class Connection {
+ public:
+  explicit Connection(std::string address) : address_(std::move(address)) {}
+
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> Get(bool lost) {
+    MutexLock lock(&mutex_);
+    const int64_t now = SystemClock().MonotonicNs();
+    if (channel_ != nullptr && (!lost || now - made_ns_ < kNsPerSecond / 10)) return channel_;
+    DialOptions dial;
+    dial.address = address_;
+    auto channel = Dial(dial);
+    if (!channel.ok()) return channel.status();
+    channel_ = *std::move(channel);
+    made_ns_ = now;
+    return channel_;
+  }
+
+ private:
+  const std::string address_;
+  Mutex mutex_;
+  std::shared_ptr<grpc::Channel> channel_ ABSL_GUARDED_BY(mutex_);
+  int64_t made_ns_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
 int Run(const Plan& plan) {
   Outcomes outcomes;
   const std::vector<std::string> calls = absl::StrSplit(plan.calls, ',');
   const int64_t end = SystemClock().MonotonicNs() + plan.seconds * kNsPerSecond;
+  std::deque<Connection> connections;
+  for (int i = 0; i < (plan.connections == 0 ? plan.threads : plan.connections); ++i)
+    connections.emplace_back(plan.address);
   const auto call_on = [&](size_t next) {
     std::unique_ptr<Caller> caller;
     for (; SystemClock().MonotonicNs() < end; ++next) {
       if (caller == nullptr || caller->lost()) {
-        DialOptions dial;
-        dial.address = plan.address;
-        const auto channel = Dial(dial);
+        const auto channel = connections[next % connections.size()].Get(caller != nullptr);
         if (!channel.ok()) {
           outcomes.Add("connect", {grpc::StatusCode::UNAVAILABLE, channel.status().ToString()}, 0);
           absl::SleepFor(absl::Milliseconds(100));
@@ -244,6 +279,8 @@ int main(int argc, char** argv) {
   app.add_option("--node", plan.node, "where")->capture_default_str();
   app.add_option("--seconds", plan.seconds, "how long")->capture_default_str();
   app.add_option("--threads", plan.threads, "callers at once")->capture_default_str();
+  app.add_option("--connections", plan.connections, "that they share; 0: one each")
+      ->capture_default_str();
   app.add_option("--pause-ms", plan.pause_ms, "between calls")->capture_default_str();
   app.add_option("--watch-ms", plan.watch_ms, "how long a watch stands after its first event")
       ->capture_default_str();

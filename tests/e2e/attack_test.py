@@ -109,11 +109,12 @@ def attack(run, seconds):
         return run.crowd(f"attack-{name}", ATTACKER, seconds, "--pid", pid, *arguments, nice=19)
     started = [
         evil_agents(run, "many", 144),  # when there are no names left
-        crowd("questions", "--threads", 320, "--pause-ms", 0, "--profile", watched, "--calls",
+        crowd("questions", "--threads", 320, "--connections", 8, "--pause-ms", 0, "--profile", watched, "--calls",
               "list,nodes,history,report,status,doctor"),
-        crowd("watches", "--threads", 160, "--pause-ms", 0, "--profile", watched, "--watch-ms", 600_000, "--calls", "watch"),
-        crowd("submits", "--threads", 80, "--pause-ms", 0, "--calls", "submit"),
+        crowd("watches", "--threads", 160, "--connections", 4, "--pause-ms", 0, "--profile", watched, "--watch-ms", 600_000, "--calls", "watch"),
+        crowd("submits", "--threads", 80, "--connections", 4, "--pause-ms", 0, "--calls", "submit"),
     ]
+    time.sleep(2)  # what follows takes every connection that is left
     return started, unfinished(seconds, c.socket)
 
 
