@@ -11,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 
@@ -47,6 +48,11 @@ Connections::~Connections() {
 }
 
 absl::Status Connections::Add(int connection, uint32_t uid, bool kept) {
+  if (!kept) {
+    ASSIGN_OR_RETURN(Payment one, limits_.Spend(Limit::kNewConnectionsPerUser, uid, 1,
+                                                absl::GetCurrentTimeNanos()));
+    one.Use(1);
+  }
   ASSIGN_OR_RETURN(Share own, limits_.Acquire(Limit::kConnectionsPerUser, uid));
   const size_t most = kept ? SIZE_MAX : QuartersOfDescriptors(3);
   return Watch(connection, {.uid = uid, .own = std::move(own)}, most);

@@ -22,6 +22,7 @@ enum class Limit {
   kTcpConnections,
   kConnectionsPerAddress,
   kConnectionsPerUser,
+  kNewConnectionsPerUser,
   kUnknownUsers,
   kDoorMemory,
   kTlsMemory,
