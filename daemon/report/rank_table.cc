@@ -58,6 +58,7 @@ void RetainHeaviest(size_t limit, const std::vector<uint64_t>& cpu_ns, std::vect
   heaviest.resize(limit);
   std::sort(heaviest.begin(), heaviest.end());
   std::vector<Line> kept;
+  kept.reserve(heaviest.size());
   for (const size_t i : heaviest) kept.push_back(std::move(lines[i]));
   lines = std::move(kept);
 }
