@@ -23,8 +23,7 @@ import raw_grpc
 from cluster import BIN, Cluster, wait_until
 from peer_limits_test import become, resident_mib
 
-pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it is several users"),
-              pytest.mark.skipif(not (BIN / "crowd").exists(), reason="crowd is not built")]
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it is several users")
 ATTACKER, OTHER = 30001, 30002
 SECONDS = int(os.environ.get("PERFD_ATTACK", "12"))
 LONG = SECONDS >= 60
