@@ -69,8 +69,9 @@ void MeasuredLoops::Add(LoopMeasurement loop) {
   loop.listings.clear();
   const auto at = loops_.find({loop.node, loop.pid, loop.loop_id});
   if (at != loops_.end() && !Later(loop, at->second)) return;
-  const bool grows = at == loops_.end() || BytesIn(loop) > BytesIn(at->second);
-  if ((at == loops_.end() && loops_.size() >= limits_.loops) || (limits_.frozen && grows)) {
+  const bool is_new = at == loops_.end();
+  const bool is_full = is_new && loops_.size() >= limits_.loops;
+  if (is_full || (limits_.frozen && (is_new || BytesIn(loop) > BytesIn(at->second)))) {
     ++lost_;
     return;
   }

@@ -5,7 +5,6 @@
 #include <iterator>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/clock.h"
@@ -55,16 +54,13 @@ absl::Status CheckTakesTrees(const std::vector<std::string>& nodes,
 }
 
 // Profiles that the site asks for are not their user's, and have the places that are kept back.
-absl::StatusOr<ProfilePlaces> AcquirePlaces(const SubmitRequest& request, Limits& limits,
-                                            Moment now) {
+absl::StatusOr<ProfilePlaces> AcquirePlaces(const SubmitRequest& request, Limits& limits) {
   ProfilePlaces places;
   Requester who = request.requester;
   if (request.by_site) {
     who.privileged = true;
   } else {
-    Requester holder = who;
-    if (absl::StartsWith(who.name, kUnknownUser)) holder.uid = kNobodyKnown;
-    RETURN_IF_ERROR(limits.Check(Limit::kActiveBytesPerUser, holder, now.unix_ns));
+    RETURN_IF_ERROR(limits.Check(Limit::kActiveBytesPerUser, who));
     ASSIGN_OR_RETURN(places.own, limits.Acquire(Limit::kProfilesPerUser, who));
   }
   ASSIGN_OR_RETURN(places.all, limits.Acquire(Limit::kProfiles, who));
@@ -140,7 +136,7 @@ absl::StatusOr<PlannedProfile> SessionTable::Plan(const SubmitRequest& request, 
   RETURN_IF_ERROR(ValidateProfileSpec(request.spec));
   RETURN_IF_ERROR(Authorise(request));
   PlannedProfile planned;
-  ASSIGN_OR_RETURN(planned.places, AcquirePlaces(request, limits_, now));
+  ASSIGN_OR_RETURN(planned.places, AcquirePlaces(request, limits_));
   ASSIGN_OR_RETURN(const std::vector<std::string> nodes, ChooseNodes(request));
   if (request.spec.target.tree) RETURN_IF_ERROR(CheckTakesTrees(nodes, agents_));
   ProfileStatus& status = planned.status;

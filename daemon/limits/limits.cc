@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/clock.h"
@@ -168,12 +169,11 @@ void Limits::Report(Limit limit, const std::map<uint32_t, int64_t>& held) {
   for (const auto& [uid, amount] : held) used_[{limit, uid}] = amount;
 }
 
-absl::Status Limits::Check(Limit limit, const Requester& who, int64_t now_ns) {
+absl::Status Limits::Check(Limit limit, const Requester& who) {
+  const bool unknown = absl::StartsWith(who.name, kUnknownUser);
   MutexLock lock(&mutex_);
-  BeginPeriods(now_ns);
-  const Counts& counts = CountsOf(RowOf(limit));
-  const auto found = counts.find({limit, HolderOf(limit, who.uid)});
-  const int64_t used = found == counts.end() ? 0 : found->second;
+  const auto found = used_.find({limit, unknown ? kNobodyKnown : who.uid});
+  const int64_t used = found == used_.end() ? 0 : found->second;
   return HasRoom(limit, used, who.privileged) ? absl::OkStatus() : Refuse(limit, who.uid);
 }
 

@@ -99,8 +99,8 @@ class Limits {
   absl::StatusOr<Payment> Spend(Limit limit, uint32_t uid, int64_t amount, int64_t now_ns);
   // What users hold by somebody else's count, instead of what was said before.
   void Report(Limit limit, const std::map<uint32_t, int64_t>& held);
-  // Whether anything of it is left for them. Counts the refusal.
-  absl::Status Check(Limit limit, const Requester& who, int64_t now_ns);
+  // Whether anything of that is left for them; users whom the system does not know have one together. Counts the refusal.
+  absl::Status Check(Limit limit, const Requester& who);
 
   // How often each limit has refused somebody, in the order of the table.
   std::array<uint64_t, kLimits> Hits() const;

@@ -36,9 +36,7 @@ absl::StatusOr<std::shared_ptr<PaidWindow>> PayWindow(const std::shared_ptr<Limi
                                                       const Requester& owner,
                                                       const IncomingWindow& incoming,
                                                       int64_t now_ns) {
-  Requester holder = owner;
-  if (HolderOf(owner) == kUnknownHolder) holder.uid = kNobodyKnown;
-  RETURN_IF_ERROR(limits->Check(Limit::kActiveBytesPerUser, holder, now_ns));
+  RETURN_IF_ERROR(limits->Check(Limit::kActiveBytesPerUser, owner));
   auto paid = std::make_shared<PaidWindow>(PaidWindow{limits, {}});
   const std::pair<Limit, size_t> wanted[] = {{Limit::kWindowBytesPerUser, incoming.body.size()},
                                              {Limit::kAuditPerUser, incoming.window.audit.size()}};
