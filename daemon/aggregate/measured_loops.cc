@@ -35,7 +35,7 @@ size_t BytesIn(const LoopMeasurement& loop) {
                  3 * (loop.node.size() + loop.loop_id.size()) + loop.location_key.size() +
                  loop.reason.size() + loop.references.size() * sizeof(TracedReference);
   for (const Refusal& refusal : loop.refusals) bytes += sizeof(refusal) + refusal.reason.size();
-  for (const std::string& open : loop.open) bytes += sizeof(open) + open.size();
+  for (const std::string& open : loop.open) bytes += sizeof(std::string) + open.size();
   return bytes;
 }
 

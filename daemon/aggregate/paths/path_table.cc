@@ -48,7 +48,7 @@ size_t PathTable::Bytes() const {
   constexpr size_t kNode = 64;  // of a map's entry, beside what it holds
   size_t bytes = calls_.size() * (sizeof(*calls_.begin()) + kNode) +
                  other_stacks_.size() * sizeof(*other_stacks_.begin());
-  for (const std::string& name : frame_names_) bytes += 2 * (name.size() + sizeof(name));
+  for (const std::string& name : frame_names_) bytes += 2 * (name.size() + sizeof(std::string));
   for (const auto& [key, samples] : stacks_)
     bytes += sizeof(key) + sizeof(samples) + key.second.size() * sizeof(uint32_t);
   return bytes;
