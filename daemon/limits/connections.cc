@@ -19,6 +19,9 @@ namespace perfd::daemon {
 namespace {
 
 constexpr int kAtOnce = 64;
+// One of ours, and gRPC's; of a user's connection the relay has its two.
+constexpr size_t kOfTcp = 2;
+constexpr size_t kOfUnix = 4;
 
 size_t QuartersOfDescriptors(size_t quarters) {
   rlimit limit{};
@@ -55,13 +58,13 @@ absl::Status Connections::Add(int connection, uint32_t uid, bool kept) {
   }
   ASSIGN_OR_RETURN(Share own, limits_.Acquire(Limit::kConnectionsPerUser, uid));
   const size_t most = kept ? SIZE_MAX : QuartersOfDescriptors(3);
-  return Watch(connection, {.uid = uid, .own = std::move(own)}, most);
+  return Watch(connection, {.uid = uid, .own = std::move(own), .descriptors = kOfUnix}, most);
 }
 
 absl::Status Connections::Add(int connection, const std::string& network) {
   ASSIGN_OR_RETURN(Share own, limits_.Acquire(Limit::kConnectionsPerAddress, network));
   ASSIGN_OR_RETURN(Share tcp, limits_.Acquire(Limit::kTcpConnections, network));
-  return Watch(connection, {.own = std::move(own), .tcp = std::move(tcp)},
+  return Watch(connection, {.own = std::move(own), .tcp = std::move(tcp), .descriptors = kOfTcp},
                QuartersOfDescriptors(2));
 }
 
@@ -70,8 +73,7 @@ absl::Status Connections::Watch(int connection, Connection added, size_t most_de
   if (!added.fd.valid()) return absl::UnavailableError(std::strerror(errno));
   const int key = added.fd.get();
   MutexLock lock(&mutex_);
-  // gRPC has one descriptor of each, and we have one.
-  if (2 * connections_.size() >= most_descriptors)
+  if (descriptors_ >= most_descriptors)
     return absl::UnavailableError("few descriptors are left: raise LimitNOFILE of perfd");
   // Under the lock: the hang-up may come at once, also of a connection that is over already. EPOLLHUP is told always, and of both
   // directions: who only sends no more still has the connection.
@@ -79,6 +81,7 @@ absl::Status Connections::Watch(int connection, Connection added, size_t most_de
   if (::epoll_ctl(hangups_.get(), EPOLL_CTL_ADD, key, &event) != 0)
     return absl::UnavailableError(std::strerror(errno));
   if (added.uid.has_value()) ++of_user_[*added.uid];
+  descriptors_ += added.descriptors;
   connections_[key] = std::move(added);
   return absl::OkStatus();
 }
@@ -89,9 +92,10 @@ size_t Connections::Of(uint32_t uid) const {
   return found == of_user_.end() ? 0 : found->second;
 }
 
-void Connections::Forget(std::optional<uint32_t> uid) {
-  if (!uid.has_value()) return;
-  if (const auto user = of_user_.find(*uid); --user->second == 0) of_user_.erase(user);
+void Connections::Forget(const Connection& ended) {
+  descriptors_ -= ended.descriptors;
+  if (!ended.uid.has_value()) return;
+  if (const auto user = of_user_.find(*ended.uid); --user->second == 0) of_user_.erase(user);
 }
 
 void Connections::Run() {
@@ -106,7 +110,7 @@ void Connections::Run() {
       MutexLock lock(&mutex_);
       const auto ended = connections_.find(fd);
       if (ended == connections_.end()) continue;
-      Forget(ended->second.uid);
+      Forget(ended->second);
       // The other descriptor may keep it in the set (epoll(7), questions 2 and 6).
       ::epoll_ctl(hangups_.get(), EPOLL_CTL_DEL, fd, nullptr);
       connections_.erase(ended);

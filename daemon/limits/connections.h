@@ -41,10 +41,11 @@ class Connections {
     std::optional<uint32_t> uid{};  // none: over TCP
     Share own{};
     Share tcp{};
+    size_t descriptors = 0;  // of the process
   };
 
   absl::Status Watch(int connection, Connection added, size_t most_descriptors);
-  void Forget(std::optional<uint32_t> uid) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Forget(const Connection& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Run();
 
   Limits& limits_;
@@ -53,6 +54,7 @@ class Connections {
   mutable Mutex mutex_;
   std::map<int, Connection> connections_ ABSL_GUARDED_BY(mutex_);  // by their descriptor
   std::map<uint32_t, size_t> of_user_ ABSL_GUARDED_BY(mutex_);
+  size_t descriptors_ ABSL_GUARDED_BY(mutex_) = 0;
   std::thread thread_;
 };
 

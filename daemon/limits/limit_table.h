@@ -24,6 +24,7 @@ enum class Limit {
   kConnectionsPerUser,
   kNewConnectionsPerUser,
   kUnknownUsers,
+  kCallsPerUser,
   kDoorMemory,
   kTlsMemory,
   kQuestionsPerUser,
@@ -60,7 +61,7 @@ struct LimitRow {
   int64_t period_ns = 0;        // what is taken within it; 0: what is held
   int64_t scale = 1;            // so many of what is counted are one of the value
   bool binds_admins = false;    // also those who have no limit of their own, but for root
-  bool is_counted = true;       // false: by gRPC or the store, not by Limits
+  bool is_counted = true;       // false: not by Limits
   LimitRange range;
   int64_t kept = 0;  // of one of everyone: so many are for administrators and schedulers only
   absl::string_view instead;  // what who is refused can do

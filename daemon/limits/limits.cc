@@ -47,15 +47,16 @@ std::string InWords(const LimitHolder& who) {
 
 Share& Share::operator=(Share&& other) noexcept {
   if (this == &other) return *this;
-  if (limits_ != nullptr) limits_->GiveBack(limit_, holder_);
+  if (limits_ != nullptr) limits_->GiveBack(limit_, holder_, amount_);
   limits_ = std::exchange(other.limits_, nullptr);
   limit_ = other.limit_;
   holder_ = std::move(other.holder_);
+  amount_ = other.amount_;
   return *this;
 }
 
 Share::~Share() {
-  if (limits_ != nullptr) limits_->GiveBack(limit_, holder_);
+  if (limits_ != nullptr) limits_->GiveBack(limit_, holder_, amount_);
 }
 
 Payment& Payment::operator=(Payment&& other) noexcept {
@@ -84,12 +85,12 @@ int64_t Limits::Value(Limit limit) const {
   return values_[static_cast<size_t>(limit)];
 }
 
-bool Limits::HasRoom(Limit limit, int64_t used, bool privileged) const {
+bool Limits::HasRoom(Limit limit, int64_t used, bool privileged, int64_t amount) const {
   const LimitRow& row = RowOf(limit);
   if (privileged && row.per == LimitPer::kUser) return true;
   const int64_t value = values_[static_cast<size_t>(limit)];
   const int64_t kept = privileged ? 0 : std::min(row.kept, value / 2);
-  return used < (value - kept) * row.scale;
+  return used <= (value - kept) * row.scale - amount;
 }
 
 absl::Status Limits::Refuse(Limit limit, const LimitHolder& who) {
@@ -102,43 +103,46 @@ absl::Status Limits::Refuse(Limit limit, const LimitHolder& who) {
   return refused;
 }
 
-std::optional<Share> Limits::Reserve(Limit limit, const LimitHolder& who, bool privileged) {
+std::optional<Share> Limits::Reserve(Limit limit, const LimitHolder& who, bool privileged,
+                                     int64_t amount) {
   const LimitHolder holder = HolderOf(limit, who);
   const auto found = used_.find({limit, holder});
-  if (!HasRoom(limit, found == used_.end() ? 0 : found->second, privileged)) return std::nullopt;
-  ++used_[{limit, holder}];
-  return Share(this, limit, holder);
+  const int64_t used = found == used_.end() ? 0 : found->second;
+  if (!HasRoom(limit, used, privileged, amount)) return std::nullopt;
+  used_[{limit, holder}] = used + amount;
+  return Share(this, limit, holder, amount);
 }
 
-absl::StatusOr<Share> Limits::AcquireAs(Limit limit, const LimitHolder& who, bool privileged) {
+absl::StatusOr<Share> Limits::AcquireAs(Limit limit, const LimitHolder& who, bool privileged,
+                                        int64_t amount) {
   MutexLock lock(&mutex_);
-  std::optional<Share> share = Reserve(limit, who, privileged);
+  std::optional<Share> share = Reserve(limit, who, privileged, amount);
   if (!share.has_value()) return Refuse(limit, who);
   return *std::move(share);
 }
 
-std::optional<Share> Limits::TryAcquire(Limit limit, uint32_t uid) {
+std::optional<Share> Limits::TryAcquire(Limit limit, uint32_t uid, int64_t amount) {
   MutexLock lock(&mutex_);
-  return Reserve(limit, uid, uid == 0);
+  return Reserve(limit, uid, uid == 0, amount);
 }
 
 absl::StatusOr<Share> Limits::Acquire(Limit limit, const Requester& who) {
   return AcquireAs(limit, who.uid, who.privileged);
 }
 
-absl::StatusOr<Share> Limits::Acquire(Limit limit, uint32_t uid) {
-  return AcquireAs(limit, uid, uid == 0);
+absl::StatusOr<Share> Limits::Acquire(Limit limit, uint32_t uid, int64_t amount) {
+  return AcquireAs(limit, uid, uid == 0, amount);
 }
 
 absl::StatusOr<Share> Limits::Acquire(Limit limit, const std::string& address) {
   return AcquireAs(limit, address, /*privileged=*/false);
 }
 
-Share Limits::Hold(Limit limit, uint32_t uid) {
+Share Limits::Hold(Limit limit, uint32_t uid, int64_t amount) {
   MutexLock lock(&mutex_);
   const LimitHolder holder = HolderOf(limit, uid);
-  ++used_[{limit, holder}];
-  return Share(this, limit, holder);
+  used_[{limit, holder}] += amount;
+  return Share(this, limit, holder, amount);
 }
 
 absl::StatusOr<Payment> Limits::Spend(Limit limit, uint32_t uid, int64_t amount, int64_t now_ns) {
@@ -177,10 +181,10 @@ absl::Status Limits::Check(Limit limit, const Requester& who) {
   return HasRoom(limit, used, who.privileged) ? absl::OkStatus() : Refuse(limit, who.uid);
 }
 
-void Limits::GiveBack(Limit limit, const LimitHolder& holder) {
+void Limits::GiveBack(Limit limit, const LimitHolder& holder, int64_t amount) {
   MutexLock lock(&mutex_);
   const auto found = used_.find({limit, holder});
-  if (found != used_.end() && --found->second == 0) used_.erase(found);
+  if (found != used_.end() && (found->second -= amount) == 0) used_.erase(found);
 }
 
 const Limits::Counts& Limits::CountsOf(const LimitRow& row) const {

@@ -33,12 +33,12 @@ class Limits;
 // Everyone together, a user, an address.
 using LimitHolder = std::variant<std::monostate, uint32_t, std::string>;
 
-// One of what a limit bounds; none when empty.
+// One of what a limit bounds, or so much of it; none when empty.
 class Share {
  public:
   Share() = default;
-  Share(Limits* limits, Limit limit, LimitHolder holder)
-      : limits_(limits), limit_(limit), holder_(std::move(holder)) {}
+  Share(Limits* limits, Limit limit, LimitHolder holder, int64_t amount = 1)
+      : limits_(limits), limit_(limit), holder_(std::move(holder)), amount_(amount) {}
   Share(Share&& other) noexcept { *this = std::move(other); }
   Share& operator=(Share&& other) noexcept;
   ~Share();
@@ -48,6 +48,7 @@ class Share {
   Limits* limits_ = nullptr;
   Limit limit_{};
   LimitHolder holder_;
+  int64_t amount_ = 0;
 };
 
 // What was taken of a period; what was not needed comes back when it ends.
@@ -88,12 +89,12 @@ class Limits {
   // Root and administrators have no limit of their own, and the places that are kept back.
   absl::StatusOr<Share> Acquire(Limit limit, const Requester& who);
   // By number or address, for whom nobody has looked up yet.
-  absl::StatusOr<Share> Acquire(Limit limit, uint32_t uid);
+  absl::StatusOr<Share> Acquire(Limit limit, uint32_t uid, int64_t amount = 1);
   absl::StatusOr<Share> Acquire(Limit limit, const std::string& address);
   // None: there is no room now. Nobody is refused yet.
-  std::optional<Share> TryAcquire(Limit limit, uint32_t uid);
-  // Of what was there before perfd began, or before a reload: whatever the limit is.
-  Share Hold(Limit limit, uint32_t uid);
+  std::optional<Share> TryAcquire(Limit limit, uint32_t uid, int64_t amount = 1);
+  // Of what was there before perfd began, or before a reload, or of whom it does not bind: whatever the limit is.
+  Share Hold(Limit limit, uint32_t uid, int64_t amount = 1);
 
   // `amount` more in this period. What is more than all of it is refused always. All times are of one clock.
   absl::StatusOr<Payment> Spend(Limit limit, uint32_t uid, int64_t amount, int64_t now_ns);
@@ -111,13 +112,15 @@ class Limits {
   friend class Share;
   friend class Payment;
   using Counts = std::map<std::pair<Limit, LimitHolder>, int64_t>;
-  absl::StatusOr<Share> AcquireAs(Limit limit, const LimitHolder& who, bool privileged);
-  std::optional<Share> Reserve(Limit limit, const LimitHolder& who, bool privileged)
+  absl::StatusOr<Share> AcquireAs(Limit limit, const LimitHolder& who, bool privileged,
+                                  int64_t amount = 1);
+  std::optional<Share> Reserve(Limit limit, const LimitHolder& who, bool privileged, int64_t amount)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool HasRoom(Limit limit, int64_t used, bool privileged) const
+  // For one more, or so many.
+  bool HasRoom(Limit limit, int64_t used, bool privileged, int64_t amount = 1) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Refuse(Limit limit, const LimitHolder& who) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void GiveBack(Limit limit, const LimitHolder& holder);
+  void GiveBack(Limit limit, const LimitHolder& holder, int64_t amount);
   // Of what was spent then, if that period is not over.
   void Refund(Limit limit, uint32_t uid, int64_t amount, int64_t when_ns);
   // Forgets what was spent in periods that are over.

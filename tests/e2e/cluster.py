@@ -124,9 +124,9 @@ class Cluster:
         self.processes.append(process)
         return process
 
-    def start_daemon(self):
+    def start_daemon(self, env=None):
         self.daemon = self.spawn("perfd", [BIN / "perfd", "--store-dir", self.dir / "store", "--socket", self.socket,
-                                           "--metrics-listen", "127.0.0.1:0", *self.daemon_flags])
+                                           "--metrics-listen", "127.0.0.1:0", *self.daemon_flags], env=env)
         wait_until(lambda: self.socket.exists() and self.perfctl("version").returncode == 0, 20, "perfd answers")
 
     def start_agent(self, node, flags=(), env=None, **kwargs):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """One user takes all that perfd gives them, and more: the others do not notice. What single limits do is in daemon_service_test and
 daemon_limits_test; this is perfd as a whole, with its memory."""
+import contextlib
 import os
 import pathlib
 import subprocess
@@ -82,6 +83,49 @@ def test_requests_that_never_end_take_a_users_own_room_only(perfd):
     assert slowest < 3, slowest
     run, _ = as_user(ATTACKER, "nodes")
     assert run.returncode == 0, "afterwards the attacker is served, too"
+
+
+def churn(seconds):
+    """In a process of its own, as the attacker: connections that come and end while their requests are under way."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        become(ATTACKER)
+        peers, end = [], time.monotonic() + seconds
+        while time.monotonic() < end:
+            with contextlib.suppress(OSError):
+                while len(peers) < 12:
+                    peers.append(raw_grpc.Unfinished(SOCKET, 10, 19 << 20))
+            for peer in peers:
+                if not peer.ended:
+                    peer.push()
+            for peer in [p for p in peers if p.ended] + peers[:1]:
+                peer.socket.close()
+                peers.remove(peer)
+    finally:
+        os._exit(0)
+
+
+# gRPC 1.51 used a connection that it had destroyed, where its memory ran out: within seconds, with memory that says so.
+def test_connections_that_end_amid_their_requests_do_not_end_perfd(perfd):
+    perfd.end([perfd.daemon])
+    perfd.start_daemon(env={"MALLOC_PERTURB_": "165"})
+    perfd.wait_connected(1)
+    attackers = [churn(15) for _ in range(4)]
+    slowest = 0
+    try:
+        for _ in range(12):
+            time.sleep(1)
+            assert perfd.daemon.poll() is None, "perfd has ended"
+            run, took = as_user(OTHER, "nodes")
+            assert run.returncode == 0, run
+            slowest = max(slowest, took)
+    finally:
+        for attacker in attackers:
+            os.waitpid(attacker, 0)
+    assert perfd.daemon.poll() is None, "perfd has ended"
+    print(f"slowest call of others {slowest:.2f} s")
 
 
 def busy(uid):

@@ -2,3 +2,6 @@ perfd_fuzzer(fuzz_history_json SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/fuzz_history_
 if(PERFD_SERVICES)
   perfd_fuzzer(fuzz_http_request SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/fuzz_http_request.cc DEPS perfd::http CORPUS http_request)
 endif()
+if(PERFD_SERVICES)
+  perfd_fuzzer(fuzz_relay SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/fuzz_relay.cc DEPS perfd::relay CORPUS relay)
+endif()

@@ -19,9 +19,6 @@ constexpr int kKeepaliveTimeoutMs = 10'000;
 constexpr int kMinPingMs = 5'000;
 constexpr int kMaxCallsPerConnection = 128;
 constexpr int kHandshakeMs = 10'000;
-// A node's own agent sends the windows of all its users.
-constexpr int64_t kMemoryOfFullAgent = 10;
-
 void Configure(grpc::ServerBuilder& builder) {
   builder.SetMaxReceiveMessageSize(Door::kMaxMessageBytes);
   builder.SetMaxSendMessageSize(-1);  // reports of large jobs; the client sets its own limit
@@ -31,6 +28,9 @@ void Configure(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingMs);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsPerConnection);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
+  // gRPC has no bound on what a message may become: 16 KiB may be 16 MiB, and 16 MiB 16 GiB.
+  for (const auto algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP})
+    builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
 }
 
 }  // namespace
@@ -44,9 +44,12 @@ bool Door::Open(PeerSource source, std::shared_ptr<grpc::ServerCredentials> tls)
   if (tls != nullptr) {
     using From = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
     tls_ = builder.experimental().AddExternalConnectionAcceptor(From::FROM_FD, std::move(tls));
+    SizeMemory();
+    builder.SetResourceQuota(memory_);
+  } else {
+    // What a call may send before anybody reads it stays what it is at first: 64 KiB.
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   }
-  SizeMemory();
-  builder.SetResourceQuota(memory_);
   builder.RegisterService(agents_.get());
   builder.RegisterService(profiler_.get());
   builder.RegisterService(hooks_.get());
@@ -58,27 +61,20 @@ bool Door::Open(PeerSource source, std::shared_ptr<grpc::ServerCredentials> tls)
 }
 
 void Door::SizeMemory() {
-  const Limit limit = tls_ != nullptr ? Limit::kTlsMemory : Limit::kDoorMemory;
-  const int64_t mib = shared_.limits.Value(limit) * (full_agent() ? kMemoryOfFullAgent : 1);
-  memory_.Resize(static_cast<size_t>(mib) << 20);
+  if (tls_ == nullptr) return;
+  memory_.Resize(static_cast<size_t>(shared_.limits.Value(Limit::kTlsMemory)) << 20);
 }
 
 void Door::Know(const Identities::Known& known) {
   known_until_ = absl::Now() + (known.sure ? kLookUpAgain : kLookUpAgainSoon);
-  {
-    MutexLock lock(&mutex_);
-    peer_ = known.peer;
-  }
-  SizeMemory();
+  MutexLock lock(&mutex_);
+  peer_ = known.peer;
 }
 
 void Door::KnowCertain(const Peer& certain, bool administrators) {
-  {
-    MutexLock lock(&mutex_);
-    peer_.full_agent = certain.full_agent;
-    if (administrators) peer_.requester.privileged = certain.requester.privileged;
-  }
-  SizeMemory();
+  MutexLock lock(&mutex_);
+  peer_.full_agent = certain.full_agent;
+  if (administrators) peer_.requester.privileged = certain.requester.privileged;
 }
 
 Peer Door::peer() const {

@@ -2,7 +2,7 @@
 //
 // Shape    Open builds it; Enter takes the next descriptor. Of a Unix door every connection is one uid's: Know says who that is. Through
 //          one with TLS anybody may come, and proves who it is.
-// Limits   Limit::kDoorMemory, kTlsMemory: what requests may take on their way in.
+// Limits   over TCP Limit::kTlsMemory, by a quota of gRPC's; a user's Unix door has what the relay lets in (daemon/relay/relay.h).
 // Threads  peer() at any time; the rest is the host's, under its lock.
 // Source   grpcpp/server_posix.h AddInsecureChannelFromFd; grpcpp/server_builder.h ExternalConnectionAcceptor; gRPC doc/keepalive.md; grpcpp/resource_quota.h.
 #ifndef DAEMON_SERVICE_DOORS_DOOR_H_
@@ -36,7 +36,7 @@ class Door {
 
   // False: no server could be made. `tls`: null for a Unix door.
   bool Open(PeerSource source, std::shared_ptr<grpc::ServerCredentials> tls);
-  // By the limits as they are.
+  // By the limits as they are; of a Unix door nothing.
   void SizeMemory();
   void Know(const Identities::Known& known);
   // What needs no looking up: at first, and when the rules change; the administrators only where their group is another one.

@@ -3,6 +3,7 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <pthread.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <optional>
 #include <utility>
@@ -19,6 +20,12 @@ namespace {
 constexpr int kMostProbes = 3;  // while the rules change
 constexpr absl::Duration kWatch = absl::Seconds(1);
 constexpr absl::Duration kEvictWithin = absl::Seconds(1);
+constexpr absl::Duration kSayWithin = absl::Seconds(1);
+
+// Who could end perfd anyway: what they send goes to gRPC without a detour.
+bool IsOurs(uint32_t uid) {
+  return uid == 0 || uid == ::geteuid();
+}
 
 }  // namespace
 
@@ -26,7 +33,11 @@ GrpcHost::GrpcHost(Pipeline& pipeline, IdentityOptions identity, Accounts& accou
                    Limits& limits)
     : identities_(std::move(identity), accounts),
       shared_(pipeline, tls, limits),
-      connections_(limits) {
+      connections_(limits),
+      relay_(limits,
+             {.most_message_bytes = Door::kMaxMessageBytes, .is_trusted = [this](uint32_t uid) {
+                return identities_.FromUidAlone(uid).full_agent;
+              }}) {
   grpc::EnableDefaultHealthCheckService(true);
   watchdog_ = std::thread([this] { Watchdog(); });
 }
@@ -37,7 +48,6 @@ GrpcHost::~GrpcHost() {
 
 void GrpcHost::RenewLimits() {
   MutexLock lock(&mutex_);
-  for (const auto& [uid, door] : doors_) door->SizeMemory();
   if (tls_door_ != nullptr) tls_door_->SizeMemory();
 }
 
@@ -163,6 +173,14 @@ void GrpcHost::Adopt(UniqueFd connection, uint32_t uid) {
     MutexLock lock(&mutex_);
     return LogClosed(absl::StrCat("uid ", uid), taken);
   }
+  if (!IsOurs(uid)) {
+    absl::StatusOr<UniqueFd> carried = relay_.Carry(std::move(connection), uid);
+    if (!carried.ok()) {
+      MutexLock lock(&mutex_);
+      return LogClosed(absl::StrCat("uid ", uid), carried.status());
+    }
+    connection = *std::move(carried);
+  }
   if (const std::shared_ptr<Door> door = KnownDoor(uid); door != nullptr)
     return door->Enter(std::move(connection));
   // Shared: a task can be copied. What nobody has entered is ended for both sides: Connections has a second descriptor.
@@ -285,6 +303,8 @@ void GrpcHost::Shutdown(absl::Duration within) {
   shared_.queries.Close(within / 2);
   introductions_.Close(absl::ZeroDuration());
   for (const auto& door : doors) door->Shutdown(deadline);
+  doors.clear();
+  relay_.Close(kSayWithin);
 }
 
 size_t GrpcHost::servers() {

@@ -1,6 +1,7 @@
 // daemon/service/doors/grpc_host.h - the gRPC servers: one per Unix uid, fed with accepted descriptors, and one for TLS.
 //
-// Shape    Adopt(fd, uid) hands a connection to the server of that uid; ListenTls opens the TCP door.
+// Shape    Adopt(fd, uid) hands a connection to the server of that uid, through the relay unless it is root's or perfd's own user's;
+//          ListenTls opens the TCP door.
 // Limits   kMaxUids servers, of which Limit::kUnknownUsers for uids that nobody knows; the one unused for longest makes room, those
 //          without connections first, never those of root, perfd and the agents' user.
 // Errors   ListenTls: kInvalidArgument (certificates; names deploy/make-certs.sh), kUnavailable (port taken, or not ours).
@@ -25,6 +26,7 @@
 #include "core/service/accounts.h"
 #include "daemon/ingest/worker.h"
 #include "daemon/limits/connections.h"
+#include "daemon/relay/relay.h"
 #include "daemon/service/call_services.h"
 #include "daemon/service/doors/door.h"
 #include "daemon/service/doors/tcp_door.h"
@@ -78,6 +80,7 @@ class GrpcHost {
   Identities identities_;
   ServiceShared shared_;
   Connections connections_;
+  Relay relay_;
   Mutex mutex_;
   // Doors are shared with their own peer source.
   std::map<uint32_t, std::shared_ptr<Door>> doors_ ABSL_GUARDED_BY(mutex_);

@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/support/client_callback.h>
+#include <unistd.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -102,11 +104,12 @@ grpc::Status SendRaw(const std::shared_ptr<grpc::Channel>& channel,
   return call.Wait();
 }
 
-std::string HelloBytes() {
+std::string HelloBytes(bool user_mode = false) {
   v1::AgentMessage hello;
   hello.mutable_register_()->set_node("a");
   hello.mutable_register_()->set_protocol_version(kProtocolVersion);
   hello.mutable_register_()->set_stream_id("stream-a");
+  hello.mutable_register_()->set_user_mode(user_mode);
   return hello.SerializeAsString();
 }
 
@@ -150,6 +153,40 @@ TEST_F(BadAgentTest, OversizedMessagesAreRefusedWithTheLimitAndCounted) {
   for (const size_t bytes : {size_t{Door::kMaxMessageBytes} + 1, 2 * kLimit + 1}) {
     const grpc::Status status = SendRaw(Connect(), {HelloBytes(), Padded(bytes)});
     EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
+  }
+}
+
+TEST_F(BadAgentTest, OfAUsersMessagesTheRelayTakesNoneThatIsTooLarge) {
+  if (::getuid() != 0) GTEST_SKIP() << "needs root to be another user";
+  for (const auto& messages : {std::vector<std::string>{Padded(Door::kMaxMessageBytes + 1)},
+                               std::vector<std::string>{HelloBytes(), Padded(64 << 20)}}) {
+    const grpc::Status status = SendRaw(Connect(30001), messages);
+    EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
+    EXPECT_THAT(status.error_message(), HasSubstr("over the limit of 20971520"));
+  }
+  const std::string largest = Padded(AgentStream::kMaxMessageBytes);
+  const grpc::Status status =
+      SendRaw(Connect(30001), {HelloBytes(true), largest, HelloBytes(true)});
+  EXPECT_THAT(status.error_message(), HasSubstr("only the first, must be Register"));
+}
+
+// A few KB of them may become gigabytes.
+TEST_F(BadAgentTest, CompressedMessagesAreTakenFromNobody) {
+  std::vector<std::optional<uint32_t>> peers = {std::nullopt};
+  if (::getuid() == 0) peers.push_back(30001);
+  for (const auto& peer : peers) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    context.set_compression_algorithm(GRPC_COMPRESS_GZIP);
+    v1::GetProfileRequest request;
+    request.set_id(std::string(4000, 'x'));
+    v1::ProfileStatus profile;
+    const auto person = v1::Profiler::NewStub(Connect(peer));
+    const grpc::Status status = person->GetProfile(&context, request, &profile);
+    EXPECT_TRUE(status.error_code() == StatusCode::UNIMPLEMENTED ||
+                status.error_code() == StatusCode::INVALID_ARGUMENT)
+        << status.error_code() << " " << status.error_message();
+    EXPECT_THAT(status.error_message(), testing::ContainsRegex("ompress"));
   }
 }
 
