@@ -25,6 +25,7 @@ enum class Limit {
   kNewConnectionsPerUser,
   kUnknownUsers,
   kCallsPerUser,
+  kOpenCallsPerUser,
   kDoorMemory,
   kTlsMemory,
   kQuestionsPerUser,

@@ -59,6 +59,15 @@ Share::~Share() {
   if (limits_ != nullptr) limits_->GiveBack(limit_, holder_, amount_);
 }
 
+void Share::Add(Share other) {
+  if (!held()) {
+    *this = std::move(other);
+  } else if (other.held()) {
+    amount_ += other.amount_;
+    other.limits_ = nullptr;
+  }
+}
+
 Payment& Payment::operator=(Payment&& other) noexcept {
   if (this == &other) return *this;
   GiveBack();

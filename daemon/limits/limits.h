@@ -43,6 +43,8 @@ class Share {
   Share& operator=(Share&& other) noexcept;
   ~Share();
   bool held() const { return limits_ != nullptr; }
+  // Of the same limit and holder.
+  void Add(Share other);
 
  private:
   Limits* limits_ = nullptr;

@@ -1,8 +1,8 @@
 // daemon/relay/admission.h - when what one connection's meter waits for may go on.
 //
 // Shape    Proceed lets the meter go on with what may: a call whose turn it is, a message that has room.
-// Limits   Limit::kCallsPerUser: a call waits until it is its turn. Limit::kDoorMemory: a message that finds no room for a while is
-//          refused.
+// Limits   Limit::kCallsPerUser: a call waits until it is its turn. Limit::kOpenCallsPerUser, kDoorMemory: a call or a message that
+//          finds no place for a while is refused.
 // Errors   refused(), for good: kResourceExhausted.
 // Threads  thread-compatible.
 #ifndef DAEMON_RELAY_ADMISSION_H_
@@ -22,8 +22,10 @@ namespace perfd::daemon {
 
 struct RelayRules {
   uint32_t most_message_bytes = 0;
-  int64_t room_within_ns = 10 * kNsPerSecond;  // so long a message waits for room
-  // Whose messages count, and are never refused; whose calls never wait.
+  // So long a message waits for room, and a call for its place. Meanwhile nothing of the connection is read, keepalives neither,
+  // whose answer both sides await for 10 s.
+  int64_t room_within_ns = 5 * kNsPerSecond;
+  // Whose messages and calls count, and are never refused; whose calls never wait.
   std::function<bool(uint32_t uid)> is_trusted = [](uint32_t) { return false; };
 };
 
@@ -41,18 +43,21 @@ class Admission {
 
   // False: nothing waits, or it has to wait on, or it is refused.
   bool Proceed(RequestMeter& meter, int64_t now_ns);
-  bool is_waiting() const { return call_at_ns_.has_value() || room_by_ns_.has_value(); }
+  bool is_waiting() const { return call_at_ns_.has_value() || place_by_ns_.has_value(); }
   const absl::Status& refused() const { return refused_; }
   uint32_t uid() const { return uid_; }
 
  private:
   bool BeginCall(RequestMeter& meter, int64_t now_ns);
   bool FindRoom(RequestMeter& meter, int64_t now_ns);
+  // None: not yet, or it is refused.
+  std::optional<Share> Occupy(Limit limit, int64_t amount, int64_t now_ns);
 
   const uint32_t uid_;
   RelayShared& shared_;
-  std::optional<int64_t> call_at_ns_;  // a call waits
-  std::optional<int64_t> room_by_ns_;  // a message waits
+  std::optional<int64_t> call_at_ns_;   // a call waits for its turn
+  std::optional<int64_t> place_by_ns_;  // a call or a message waits for its place
+  uint64_t waits_ = 0;                  // which message it is
   absl::Status refused_;
 };
 

@@ -14,19 +14,20 @@
 #include <map>
 
 #include "core/base/clock.h"
+#include "daemon/limits/limits.h"
 
 namespace perfd::daemon {
 
 class CallPace {
  public:
-  static constexpr size_t kMostUsers = 1024;
+  static constexpr size_t kMostUsers = 1024;  // and one for all others
 
   // Monotonic; `now_ns` when it may begin at once.
   int64_t Next(uint32_t uid, int64_t calls_per_minute, int64_t now_ns) {
     if (due_.size() >= kMostUsers)
       std::erase_if(due_, [now_ns](const auto& user) { return user.second <= now_ns; });
-    // A user more than that cannot be told from the others, who then share a pace.
-    const uint32_t who = due_.size() < kMostUsers || due_.contains(uid) ? uid : due_.begin()->first;
+    // Who comes later shares a pace with all others who do.
+    const uint32_t who = due_.size() < kMostUsers || due_.contains(uid) ? uid : kNobodyKnown;
     int64_t& due = due_[who];
     due = std::max(due, now_ns) + 60 * kNsPerSecond / std::max<int64_t>(calls_per_minute, 1);
     return std::max(now_ns, due - kNsPerSecond);

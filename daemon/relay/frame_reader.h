@@ -25,7 +25,6 @@ enum class FrameType : uint8_t {
 };
 inline constexpr uint8_t kEndStream = 0x1;
 inline constexpr uint8_t kEndHeaders = 0x4;
-inline constexpr uint8_t kPadded = 0x8;
 inline constexpr size_t kFrameHeadBytes = 9;
 
 struct FrameHeader {

@@ -55,7 +55,8 @@ std::string Plain(absl::string_view words) {
 
 }  // namespace
 
-std::string RefusalFrames(const absl::Status& why, uint32_t stream, bool answered) {
+std::string RefusalFrames(const absl::Status& why, uint32_t stream, bool answered,
+                          uint32_t newest) {
   const std::string words = Plain(why.message());
   std::string frames;
   if (stream != 0) {
@@ -68,7 +69,7 @@ std::string RefusalFrames(const absl::Status& why, uint32_t stream, bool answere
   }
   absl::StrAppend(&frames,
                   Frame(FrameType::kGoAway, 0, 0,
-                        absl::StrCat(BigEndian(stream, 4), BigEndian(kEnhanceYourCalm, 4), words)));
+                        absl::StrCat(BigEndian(newest, 4), BigEndian(kEnhanceYourCalm, 4), words)));
   return frames;
 }
 

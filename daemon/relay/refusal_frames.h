@@ -13,8 +13,9 @@
 
 namespace perfd::daemon {
 
-// stream 0: no call is ended, only the connection. answered: the call has had the headers of its answer.
-std::string RefusalFrames(const absl::Status& why, uint32_t stream, bool answered);
+// stream 0: no call is ended, only the connection. answered: the call has had the headers of its answer. newest: no later call was seen; a
+// client may take one beyond it up anew by itself.
+std::string RefusalFrames(const absl::Status& why, uint32_t stream, bool answered, uint32_t newest);
 
 }  // namespace perfd::daemon
 

@@ -16,7 +16,6 @@ namespace perfd::daemon {
 namespace {
 
 constexpr int kAtOnce = 64;
-constexpr int kTickMs = 20;
 
 int64_t Now() {
   return SystemClock().MonotonicNs();
@@ -41,14 +40,18 @@ Relay::Relay(Limits& limits, RelayRules rules)
 
 absl::StatusOr<UniqueFd> Relay::Carry(UniqueFd client, uint32_t uid) {
   std::array<int, 2> pair{};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair.data()) != 0)
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair.data()) != 0) {
+    ::shutdown(client.get(), SHUT_RDWR);
     return absl::UnavailableError(std::strerror(errno));
+  }
   UniqueFd server(pair[0]);
   UniqueFd own(pair[1]);
+  auto arrival =
+      std::make_unique<RelayedConnection>(std::move(client), std::move(own), uid, shared_);
   {
     MutexLock lock(&mutex_);
     if (close_by_ns_.has_value()) return absl::UnavailableError("perfd is stopping");
-    arrivals_.push_back({std::move(client), std::move(own), uid});
+    arrivals_.push_back(std::move(arrival));
   }
   ::eventfd_write(wake_.get(), 1);
   return server;
@@ -63,6 +66,8 @@ void Relay::Close(absl::Duration within) {
   ::eventfd_write(wake_.get(), 1);
   thread_.join();
   connections_.clear();
+  MutexLock lock(&mutex_);
+  arrivals_.clear();
 }
 
 void Relay::Run() {
@@ -85,9 +90,9 @@ void Relay::Wait() {
   int timeout_ms = -1;
   {
     MutexLock lock(&mutex_);
-    if (close_by_ns_.has_value() || !timed_.empty()) timeout_ms = kTickMs;
+    if (close_by_ns_.has_value() || due_.has_timed()) timeout_ms = DueConnections::kTickMs;
   }
-  if (!ready_.empty()) timeout_ms = 0;
+  if (due_.has_ready()) timeout_ms = 0;
   const int count = ::epoll_wait(events_.get(), events.data(), kAtOnce, timeout_ms);
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = events[static_cast<size_t>(i)];
@@ -97,68 +102,62 @@ void Relay::Wait() {
       ::eventfd_read(wake_.get(), &ignored);
       continue;
     }
-    ready_.insert(number);
+    due_.SetReady(number);
     const bool of_client = event.data.u64 % 2 != 0;
     const auto found = connections_.find(number);
     if (found != connections_.end() && of_client && (event.events & EPOLLHUP) != 0)
-      found->second.HangUp();
+      found->second->HangUp();
   }
 }
 
 void Relay::TakeArrivals() {
-  std::vector<Arrival> arrivals;
+  std::vector<std::unique_ptr<RelayedConnection>> arrivals;
   {
     MutexLock lock(&mutex_);
     arrivals.swap(arrivals_);
   }
-  for (Arrival& arrival : arrivals) {
+  for (std::unique_ptr<RelayedConnection>& arrival : arrivals) {
     const uint64_t number = ++newest_;
-    const auto [at, _] = connections_.try_emplace(number, std::move(arrival.client),
-                                                  std::move(arrival.server), arrival.uid, shared_);
     // Edges: each side is read and written until it would block.
     epoll_event event{.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
                       .data = {.u64 = 2 * number}};
-    bool watched = ::epoll_ctl(events_.get(), EPOLL_CTL_ADD, at->second.server(), &event) == 0;
+    bool watched = ::epoll_ctl(events_.get(), EPOLL_CTL_ADD, arrival->server(), &event) == 0;
     event.data.u64 = 2 * number + 1;
-    watched =
-        watched && ::epoll_ctl(events_.get(), EPOLL_CTL_ADD, at->second.client(), &event) == 0;
+    watched = watched && ::epoll_ctl(events_.get(), EPOLL_CTL_ADD, arrival->client(), &event) == 0;
     if (!watched) {
-      LogError("a connection of uid {} is closed: {}", arrival.uid, std::strerror(errno));
-      connections_.erase(at);
+      LogClosed(arrival->uid(), absl::UnavailableError(std::strerror(errno)));
       continue;
     }
-    ready_.insert(number);
+    connections_[number] = std::move(arrival);
+    due_.SetReady(number);
   }
 }
 
 void Relay::MoveAll() {
   const int64_t now_ns = Now();
-  std::set<uint64_t> due = std::exchange(ready_, {});
-  due.insert(timed_.begin(), timed_.end());
-  for (const uint64_t number : due) Move(number, now_ns);
+  for (const uint64_t number : due_.Drain(now_ns)) Move(number, now_ns);
 }
 
 void Relay::Move(uint64_t number, int64_t now_ns) {
   const auto found = connections_.find(number);
   if (found == connections_.end()) return;
   using Outcome = RelayedConnection::Outcome;
-  RelayedConnection& connection = found->second;
+  RelayedConnection& connection = *found->second;
   const bool was_broken = !connection.broken().ok();
   const Outcome outcome = connection.Move(now_ns);
-  if (!was_broken && !connection.broken().ok()) LogBroken(connection);
-  timed_.erase(number);
-  if (outcome == Outcome::kAgain) ready_.insert(number);
-  if (outcome == Outcome::kTimed) timed_.insert(number);
+  if (!was_broken && !connection.broken().ok()) LogClosed(connection.uid(), connection.broken());
+  due_.SetTimed(number, outcome == Outcome::kTimed);
+  if (outcome == Outcome::kAgain) due_.SetReady(number);
   if (outcome != Outcome::kOver) return;
   for (const int fd : {connection.client(), connection.server()})
     ::epoll_ctl(events_.get(), EPOLL_CTL_DEL, fd, nullptr);
   connections_.erase(found);
 }
 
-void Relay::LogBroken(const RelayedConnection& connection) {
-  if (const auto more = broken_.Next(absl::GetCurrentTimeNanos()); more.has_value())
-    LogWarning("a connection of uid {} is closed: {} ({} more since the last such line)",
-               connection.uid(), Text(connection.broken()), *more);
+void Relay::LogClosed(uint32_t uid, const absl::Status& why) {
+  if (const auto more = closed_.Next(absl::GetCurrentTimeNanos()); more.has_value())
+    LogWarning("a connection of uid {} is closed: {} ({} more since the last such line)", uid,
+               Text(why), *more);
 }
 
 }  // namespace perfd::daemon

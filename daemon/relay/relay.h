@@ -14,7 +14,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -26,6 +25,7 @@
 #include "core/base/mutex.h"
 #include "core/base/unique_fd.h"
 #include "daemon/limits/limits.h"
+#include "daemon/relay/due_connections.h"
 #include "daemon/relay/relayed_connection.h"
 
 namespace perfd::daemon {
@@ -43,13 +43,6 @@ class Relay {
   void Close(absl::Duration within);
 
  private:
-  using Connections = std::map<uint64_t, RelayedConnection>;
-  struct Arrival {
-    UniqueFd client{};
-    UniqueFd server{};
-    uint32_t uid = 0;
-  };
-
   void Run();
   void TakeArrivals();
   void Wait();
@@ -57,20 +50,19 @@ class Relay {
   void Move(uint64_t number, int64_t now_ns);
   // Whether there is anything left to wait for.
   bool IsOpen();
-  void LogBroken(const RelayedConnection& connection);
+  void LogClosed(uint32_t uid, const absl::Status& why);
 
   UniqueFd events_;  // epoll
   UniqueFd wake_;    // eventfd
   Mutex mutex_;
-  std::vector<Arrival> arrivals_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<RelayedConnection>> arrivals_ ABSL_GUARDED_BY(mutex_);
   std::optional<int64_t> close_by_ns_ ABSL_GUARDED_BY(mutex_);
   // The thread's own.
   RelayShared shared_;
   uint64_t newest_ = 0;
-  Connections connections_;
-  std::set<uint64_t> ready_;
-  std::set<uint64_t> timed_;
-  RareLog broken_;
+  std::map<uint64_t, std::unique_ptr<RelayedConnection>> connections_;
+  DueConnections due_;
+  RareLog closed_;
   std::thread thread_;
 };
 

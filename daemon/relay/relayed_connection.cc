@@ -39,6 +39,7 @@ bool RelayedConnection::Write(const UniqueFd& to, Direction& direction) {
     return true;
   }
   direction.bytes.erase(0, static_cast<size_t>(size));
+  if (direction.bytes.empty()) direction.bytes = {};
   direction.ready -= static_cast<size_t>(size);
   return true;
 }
@@ -46,7 +47,8 @@ bool RelayedConnection::Write(const UniqueFd& to, Direction& direction) {
 bool RelayedConnection::MoveRequests(int64_t now_ns) {
   bool moved = Read(client_, requests_);
   if (!refused().ok()) {  // what comes now is for nobody: only its end
-    requests_.bytes.clear();
+    dropped_ += requests_.bytes.size();
+    requests_.bytes = {};
     requests_.ready = 0;
     return moved;
   }
@@ -70,7 +72,8 @@ bool RelayedConnection::MoveAnswers() {
 }
 
 void RelayedConnection::SayRefusal() {
-  answers_.bytes += RefusalFrames(refused(), meter_.call(), meter_.call_is_answered());
+  answers_.bytes +=
+      RefusalFrames(refused(), meter_.call(), meter_.call_is_answered(), meter_.newest_call());
   has_said_it_ = true;
 }
 
@@ -89,6 +92,7 @@ RelayedConnection::Outcome RelayedConnection::Move(int64_t now_ns) {
   const bool is_ending = !refused().ok() || answers_.has_ended || requests_.has_ended;
   if (is_ending && !end_by_ns_.has_value()) end_by_ns_ = now_ns + kEndWithinNs;
   if (end_by_ns_.has_value() && now_ns >= *end_by_ns_) return Outcome::kOver;
+  if (dropped_ > kMostDropped) return Outcome::kOver;
   if (moved) return Outcome::kAgain;
   return admission_.is_waiting() || end_by_ns_.has_value() ? Outcome::kTimed : Outcome::kIdle;
 }

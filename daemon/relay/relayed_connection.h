@@ -25,6 +25,7 @@ class RelayedConnection {
  public:
   static constexpr size_t kTurnBytes = 64 << 10;
   static constexpr int64_t kEndWithinNs = 2 * kNsPerSecond;
+  static constexpr size_t kMostDropped = 1 << 20;  // after its refusal
 
   enum class Outcome {
     kIdle,   // until something comes, or can be sent
@@ -74,6 +75,7 @@ class RelayedConnection {
   Direction answers_;
   bool is_hung_up_ = false;
   bool has_said_it_ = false;
+  size_t dropped_ = 0;
   std::optional<int64_t> end_by_ns_;
 };
 

@@ -8,13 +8,16 @@
 namespace perfd::daemon {
 namespace {
 
+constexpr uint32_t kMostFrameBytes =
+    16 << 10;  // RFC 9113, SETTINGS_MAX_FRAME_SIZE: gRPC announces no other
+constexpr uint32_t kResetBytes = 4;
 constexpr absl::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 }  // namespace
 
 size_t RequestMeter::Pass(absl::string_view bytes) {
   size_t passed = PassPreface(bytes);
-  while (passed < bytes.size() && status_.ok() && needed_ == 0 && !call_waits_) {
+  while (passed < bytes.size() && status_.ok() && wait_.needed == 0 && !wait_.call) {
     absl::string_view rest = bytes.substr(passed);
     const bool data = requests_.payload_left() > 0 && requests_.head().type == FrameType::kData;
     if (data) {
@@ -24,6 +27,7 @@ size_t RequestMeter::Pass(absl::string_view bytes) {
     }
     const FrameReader::Piece piece = requests_.Next(rest);
     if (piece.ends_head) BeginFrame();
+    if (requests_.between_frames()) EndFrame();
     passed += piece.size;
   }
   return status_.ok() ? passed : 0;
@@ -45,19 +49,33 @@ void RequestMeter::Fail(absl::Status status) {
 }
 
 void RequestMeter::BeginFrame() {
-  const FrameHeader& head = requests_.head();
-  if (head.type == FrameType::kResetStream) return EndCall(head.stream);
-  if (head.type == FrameType::kData && (head.flags & kPadded) != 0)
-    Fail(absl::InvalidArgumentError("padded DATA"));
-  // Numbers that are even, or not new, begin no call: gRPC leaves them out as well.
-  if (head.type != FrameType::kHeaders || head.stream % 2 == 0 || head.stream <= newest_) return;
-  if (calls_.size() >= kMostCalls) {
+  const FrameHeader& header = requests_.head();
+  if (header.length > kMostFrameBytes)
+    return Fail(absl::InvalidArgumentError(absl::StrCat("a frame of ", header.length, " bytes")));
+  if (header.type == FrameType::kData && (header.flags & ~kEndStream) != 0)
+    return Fail(absl::InvalidArgumentError("DATA with flags"));
+  if (header.type == FrameType::kResetStream && header.length != kResetBytes)
+    return Fail(absl::InvalidArgumentError("RST_STREAM of another size"));
+  const bool begins = header.type == FrameType::kHeaders;
+  if (!begins && header.type != FrameType::kContinuation) return;
+  if (const absl::Status taken = newest_.Add(header); !taken.ok()) return Fail(taken);
+  if (!begins) return;
+  if (calls_.size() >= kMostCalls)
     return Fail(absl::ResourceExhaustedError(
         absl::StrCat("more than ", kMostCalls, " calls on one connection")));
-  }
-  newest_ = head.stream;
-  calls_[newest_];
-  call_waits_ = true;
+  calls_[header.stream];
+  wait_.call = true;
+}
+
+// What gRPC has only a part of does not end a call yet.
+void RequestMeter::EndFrame() {
+  if (requests_.head().type == FrameType::kResetStream) EndCall(requests_.head().stream);
+}
+
+void RequestMeter::BeginCall(Share place) {
+  wait_.call = false;
+  if (const auto call = calls_.find(newest_.stream()); call != calls_.end())
+    call->second.place = std::move(place);
 }
 
 size_t RequestMeter::PassData(uint32_t stream, absl::string_view data) {
@@ -79,7 +97,6 @@ size_t RequestMeter::PassData(uint32_t stream, absl::string_view data) {
 
 void RequestMeter::BeginMessage(uint32_t stream, Call& call) {
   call.prefix_size = 0;
-  call.room = {};
   const auto& p = call.prefix;
   const uint32_t size = static_cast<uint32_t>(p[1]) << 24 | static_cast<uint32_t>(p[2]) << 16 |
                         static_cast<uint32_t>(p[3]) << 8 | p[4];
@@ -91,35 +108,32 @@ void RequestMeter::BeginMessage(uint32_t stream, Call& call) {
         absl::StrCat("a message of ", size, " bytes is over the limit of ", most_bytes_));
   } else {
     call.left = size;
-    if (size > kFreeBytes) needed_ = size;
+    if (size <= kFreeBytes || size <= call.room_bytes) return;
+    wait_.needed = size - call.room_bytes;
+    ++wait_.messages;
   }
 }
 
 void RequestMeter::Admit(Share room) {
-  if (const auto found = calls_.find(call_); found != calls_.end())
-    found->second.room = std::move(room);
-  needed_ = 0;
+  if (const auto found = calls_.find(call_); found != calls_.end()) {
+    found->second.room.Add(std::move(room));
+    found->second.room_bytes += wait_.needed;
+  }
+  wait_.needed = 0;
 }
 
 void RequestMeter::EndCall(uint32_t stream) {
   calls_.erase(stream);
-  if (stream == call_) needed_ = 0;
+  if (stream == call_) wait_.needed = 0;
 }
 
 void RequestMeter::Answered(absl::string_view bytes) {
   while (!bytes.empty()) {
-    const FrameReader::Piece piece = answers_.Next(bytes);
+    const AnswerReader::Piece piece = answers_.Next(bytes);
     bytes.remove_prefix(piece.size);
-    if (!piece.ends_head) continue;
-    has_settings_ = true;
-    const FrameHeader& head = answers_.head();
-    const bool headers = head.type == FrameType::kHeaders;
-    if (headers || head.type == FrameType::kContinuation)
-      in_headers_ = (head.flags & kEndHeaders) == 0;
-    if (const auto call = calls_.find(head.stream); headers && call != calls_.end())
+    if (const auto call = calls_.find(piece.stream); piece.headers && call != calls_.end())
       call->second.answered = true;
-    const bool last = (headers || head.type == FrameType::kData) && (head.flags & kEndStream) != 0;
-    if (last || head.type == FrameType::kResetStream) EndCall(head.stream);
+    if (piece.last) EndCall(piece.stream);
   }
 }
 

@@ -72,6 +72,9 @@ class ProfilerCalls final : public v1::Profiler::CallbackService {
  public:
   ProfilerCalls(ServiceShared& shared, PeerSource peer) : shared_(shared), peer_(std::move(peer)) {}
 
+  static constexpr size_t kMostQuestionBytes = 64 << 10;
+  static constexpr size_t kMostSubmitBytes = 256 << 10;
+
   using Context = grpc::CallbackServerContext;
   using Reactor = grpc::ServerUnaryReactor;
 
@@ -103,9 +106,14 @@ class ProfilerCalls final : public v1::Profiler::CallbackService {
                       v1::GetVersionResponse* response) override;
 
  private:
-  absl::StatusOr<Peer> Person(const Context& context) const;
+  using Message = google::protobuf::MessageLite;
+  // Requests are kept until they are answered: gRPC alone would take 20 MiB of each.
+  absl::StatusOr<Peer> Person(const Context& context, const Message& request,
+                              size_t most_bytes = kMostQuestionBytes) const;
   // Runs `answer` on a query worker as the caller; its status ends the call.
-  Reactor* Answer(Context* context, std::function<absl::Status(const Requester&)> answer);
+  Reactor* Answer(Context* context, const Message& asked,
+                  std::function<absl::Status(const Requester&)> answer,
+                  size_t most_bytes = kMostQuestionBytes);
 
   ServiceShared& shared_;
   const PeerSource peer_;

@@ -16,17 +16,22 @@
 
 namespace perfd::daemon {
 
-absl::StatusOr<Peer> ProfilerCalls::Person(const Context& context) const {
+absl::StatusOr<Peer> ProfilerCalls::Person(const Context& context, const Message& request,
+                                           size_t most_bytes) const {
   TakeOver();
   ASSIGN_OR_RETURN(Peer peer, peer_(context));
+  if (request.ByteSizeLong() > most_bytes)
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "a request of ", request.ByteSizeLong(), " bytes is over the limit of ", most_bytes));
   if (peer.person) return peer;
   return absl::PermissionDeniedError("an agent's certificate may not be used to ask questions");
 }
 
 grpc::ServerUnaryReactor* ProfilerCalls::Answer(
-    Context* context, std::function<absl::Status(const Requester&)> answer) {
+    Context* context, const Message& asked, std::function<absl::Status(const Requester&)> answer,
+    size_t most_bytes) {
   Reactor* reactor = context->DefaultReactor();
-  const absl::StatusOr<Peer> peer = Person(*context);
+  const absl::StatusOr<Peer> peer = Person(*context, asked, most_bytes);
   if (!peer.ok()) {
     reactor->Finish(ToRpc(peer.status()));
     return reactor;
@@ -53,7 +58,7 @@ grpc::ServerUnaryReactor* ProfilerCalls::Answer(
 
 grpc::ServerUnaryReactor* ProfilerCalls::Submit(Context* context, const v1::SubmitRequest* request,
                                                 v1::SubmitResponse* response) {
-  return Answer(context, [this, request, response](const Requester& requester) -> absl::Status {
+  return Answer(context, *request, [this, request, response](const Requester& requester) -> absl::Status {
     if (request->protocol_version() != kProtocolVersion) {
       return absl::FailedPreconditionError(absl::StrCat(
           "the client speaks protocol ", request->protocol_version(), ", this perfd (", kVersion,
@@ -66,13 +71,13 @@ grpc::ServerUnaryReactor* ProfilerCalls::Submit(Context* context, const v1::Subm
     ASSIGN_OR_RETURN(const ProfileStatus status, shared_.pipeline.Submit(submit));
     *response->mutable_status() = wire::ToProto(status);
     return absl::OkStatus();
-  });
+  }, kMostSubmitBytes);
 }
 
 grpc::ServerUnaryReactor* ProfilerCalls::GetProfile(Context* context,
                                                     const v1::GetProfileRequest* request,
                                                     v1::ProfileStatus* response) {
-  return Answer(context, [this, request, response](const Requester& requester) -> absl::Status {
+  return Answer(context, *request, [this, request, response](const Requester& requester) -> absl::Status {
     ASSIGN_OR_RETURN(const ProfileStatus status, shared_.pipeline.Get(requester, request->id()));
     *response = wire::ToProto(status);
     return absl::OkStatus();
@@ -82,7 +87,7 @@ grpc::ServerUnaryReactor* ProfilerCalls::GetProfile(Context* context,
 grpc::ServerUnaryReactor* ProfilerCalls::ListProfiles(Context* context,
                                                       const v1::ListProfilesRequest* request,
                                                       v1::ListProfilesResponse* response) {
-  return Answer(context, [this, request, response](const Requester& requester) -> absl::Status {
+  return Answer(context, *request, [this, request, response](const Requester& requester) -> absl::Status {
     ASSIGN_OR_RETURN(const std::vector<ProfileStatus> profiles,
                      shared_.pipeline.List(requester, request->active_only(), request->limit()));
     for (const ProfileStatus& status : profiles) *response->add_profiles() = wire::ToProto(status);
@@ -92,13 +97,13 @@ grpc::ServerUnaryReactor* ProfilerCalls::ListProfiles(Context* context,
 
 grpc::ServerWriteReactor<v1::WatchEvent>* ProfilerCalls::Watch(Context* context,
                                                                const v1::WatchRequest* request) {
-  return shared_.watches.Begin(Person(*context), request->id(), request->top_loops());
+  return shared_.watches.Begin(Person(*context, *request), request->id(), request->top_loops());
 }
 
 grpc::ServerUnaryReactor* ProfilerCalls::GetReport(Context* context,
                                                    const v1::GetReportRequest* request,
                                                    v1::Report* response) {
-  return Answer(context, [this, request, response](const Requester& requester) -> absl::Status {
+  return Answer(context, *request, [this, request, response](const Requester& requester) -> absl::Status {
     ASSIGN_OR_RETURN(const Report report, shared_.pipeline.GetReport(requester, request->id()));
     *response = wire::ToProto(report);
     return absl::OkStatus();
@@ -107,7 +112,7 @@ grpc::ServerUnaryReactor* ProfilerCalls::GetReport(Context* context,
 
 grpc::ServerUnaryReactor* ProfilerCalls::Cancel(Context* context, const v1::CancelRequest* request,
                                                 v1::ProfileStatus* response) {
-  return Answer(context, [this, request, response](const Requester& requester) -> absl::Status {
+  return Answer(context, *request, [this, request, response](const Requester& requester) -> absl::Status {
     ASSIGN_OR_RETURN(const ProfileStatus status, shared_.pipeline.Cancel(requester, request->id()));
     *response = wire::ToProto(status);
     return absl::OkStatus();
@@ -117,7 +122,7 @@ grpc::ServerUnaryReactor* ProfilerCalls::Cancel(Context* context, const v1::Canc
 grpc::ServerUnaryReactor* ProfilerCalls::ListAudit(Context* context,
                                                    const v1::ListAuditRequest* request,
                                                    v1::ListAuditResponse* response) {
-  return Answer(context, [this, request, response](const Requester& requester) -> absl::Status {
+  return Answer(context, *request, [this, request, response](const Requester& requester) -> absl::Status {
     ASSIGN_OR_RETURN(const std::vector<AuditEntry> entries,
                      shared_.pipeline.Audit(requester, request->id(), request->limit()));
     for (const AuditEntry& entry : entries) *response->add_entries() = wire::ToProto(entry);
@@ -125,9 +130,9 @@ grpc::ServerUnaryReactor* ProfilerCalls::ListAudit(Context* context,
   });
 }
 
-grpc::ServerUnaryReactor* ProfilerCalls::ListNodes(Context* context, const v1::ListNodesRequest*,
+grpc::ServerUnaryReactor* ProfilerCalls::ListNodes(Context* context, const v1::ListNodesRequest* request,
                                                    v1::ListNodesResponse* response) {
-  return Answer(context, [this, response](const Requester&) -> absl::Status {
+  return Answer(context, *request, [this, response](const Requester&) -> absl::Status {
     for (const NodeStatus& node : shared_.pipeline.Nodes())
       *response->add_nodes() = wire::ToProto(node);
     return absl::OkStatus();
@@ -138,7 +143,7 @@ grpc::ServerUnaryReactor* ProfilerCalls::Doctor(Context* context, const v1::Doct
                                                 v1::DoctorResponse* response) {
   Reactor* reactor = context->DefaultReactor();
   const auto begin = [&]() -> absl::Status {
-    ASSIGN_OR_RETURN(const Peer peer, Person(*context));
+    ASSIGN_OR_RETURN(const Peer peer, Person(*context, *request));
     ASSIGN_OR_RETURN(Share place, shared_.limits.Acquire(Limit::kQuestionsPerUser, peer.requester));
     return shared_.pipeline.Doctor(
         peer.requester, request->node(),
@@ -161,7 +166,7 @@ grpc::ServerUnaryReactor* ProfilerCalls::Doctor(Context* context, const v1::Doct
 grpc::ServerUnaryReactor* ProfilerCalls::GetReportUrl(Context* context,
                                                       const v1::ReportUrlRequest* request,
                                                       v1::ReportUrlResponse* response) {
-  return Answer(context, [this, request, response](const Requester& requester) -> absl::Status {
+  return Answer(context, *request, [this, request, response](const Requester& requester) -> absl::Status {
     ASSIGN_OR_RETURN(const std::string url, shared_.pipeline.ReportUrl(requester, request->id()));
     response->set_url(url);
     return absl::OkStatus();
@@ -171,7 +176,7 @@ grpc::ServerUnaryReactor* ProfilerCalls::GetReportUrl(Context* context,
 grpc::ServerUnaryReactor* ProfilerCalls::GetHistory(Context* context,
                                                     const v1::HistoryRequest* request,
                                                     v1::HistoryResponse* response) {
-  return Answer(context, [this, request, response](const Requester& requester) -> absl::Status {
+  return Answer(context, *request, [this, request, response](const Requester& requester) -> absl::Status {
     ASSIGN_OR_RETURN(
         const ProgramHistory history,
         shared_.pipeline.History(requester, request->command().substr(0, kMaxHistoryText),
@@ -181,9 +186,9 @@ grpc::ServerUnaryReactor* ProfilerCalls::GetHistory(Context* context,
   });
 }
 
-grpc::ServerUnaryReactor* ProfilerCalls::ListLimits(Context* context, const v1::ListLimitsRequest*,
+grpc::ServerUnaryReactor* ProfilerCalls::ListLimits(Context* context, const v1::ListLimitsRequest* request,
                                                     v1::ListLimitsResponse* response) {
-  return Answer(context, [this, response](const Requester& requester) -> absl::Status {
+  return Answer(context, *request, [this, response](const Requester& requester) -> absl::Status {
     *response = wire::ToProto(shared_.limits.UsesOf(requester, SystemClock().UnixNs()));
     return absl::OkStatus();
   });

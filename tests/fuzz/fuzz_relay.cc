@@ -29,14 +29,14 @@ void Feed(Limits& limits, RequestMeter& meter, absl::string_view bytes, bool adm
       return;
     }
     if (meter.call_waits()) {
-      meter.BeginCall();
+      meter.BeginCall(limits.Hold(Limit::kOpenCallsPerUser, kUser));
       continue;
     }
     if (meter.needed() == 0) {
       if (!bytes.empty()) std::abort();
       return;
     }
-    if (meter.needed() > kMost || meter.needed() <= RequestMeter::kFreeBytes) std::abort();
+    if (meter.needed() > kMost) std::abort();
     if (!admit) return;
     meter.Admit(limits.Hold(Limit::kDoorMemory, kUser, meter.needed()));
   }

@@ -141,7 +141,7 @@ TEST(LimitsTest, EverybodySeesTheirOwnUseAndAdministratorsWhoHasMost) {
   EXPECT_TRUE(use(kBob, Limit::kProfilesPerUser).most.empty());
   EXPECT_EQ(use(kAlice, Limit::kAuditPerUser).used, 3);
   EXPECT_EQ(use(kAlice, Limit::kAuditPerUser, 60 * kNsPerSecond).used, 0) << "a new minute";
-  EXPECT_EQ(use(kAlice, Limit::kDoorMemory).used, std::nullopt);
+  EXPECT_EQ(use(kAlice, Limit::kTlsMemory).used, std::nullopt);
   EXPECT_EQ(use(kAlice, Limit::kConnectionsPerAddress).used, std::nullopt);
   const LimitUse of_root = use(kRoot, Limit::kProfilesPerUser);
   EXPECT_FALSE(of_root.bound);

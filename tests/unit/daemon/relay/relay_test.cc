@@ -180,6 +180,23 @@ TEST_F(RelayTest, OneUsersCallsBeginAtAPaceOverAllConnections) {
   }
 }
 
+TEST_F(RelayTest, OneUserHasSoManyCallsUnderWay) {
+  LimitValues values = StandardLimits();
+  values[static_cast<size_t>(Limit::kOpenCallsPerUser)] = 4;
+  limits_.Set(values);
+  const Pair first = Connect();
+  ASSERT_TRUE(Say(first.client, Calls(4)));
+  ASSERT_EQ(Receive(first.server, Calls(4).size()), Calls(4));
+  const Pair second = Connect();
+  ASSERT_TRUE(Say(second.client, Calls(1)));
+  const size_t fields = 6;
+  EXPECT_EQ(Receive(second.server, Calls(1).size(), absl::Milliseconds(200)).size(),
+            Calls(1).size() - fields);
+  ASSERT_TRUE(Say(first.server,
+                  Frame(kSettings, kNone, 0) + Frame(kHeaders, kEnd | kWhole, 1, "trailers")));
+  EXPECT_EQ(Receive(second.server, fields), "fields") << "one has ended";
+}
+
 TEST_F(RelayTest, WhoFindsNoRoomInTimeIsRefusedInWords) {
   SetMib(32);
   const std::string large = Calls() + Frame(kData, kNone, 1, Prefix(20 * kMib));

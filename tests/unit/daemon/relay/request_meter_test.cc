@@ -24,10 +24,19 @@ constexpr uint32_t kUser = 1001;
 size_t PassCalls(RequestMeter& meter, const std::string& bytes) {
   size_t passed = 0;
   do {
-    meter.BeginCall();
+    meter.BeginCall({});
     passed += meter.Pass(absl::string_view(bytes).substr(passed));
   } while (meter.status().ok() && meter.call_waits());
   return meter.status().ok() ? passed : 0;
+}
+
+// So many bytes of a message that may come.
+void PassPayload(RequestMeter& meter, uint32_t stream, size_t bytes) {
+  for (size_t part = 0; bytes > 0; bytes -= part) {
+    part = std::min<size_t>(bytes, 16384);
+    const std::string frame = Frame(kData, kNone, stream, std::string(part, 'x'));
+    ASSERT_EQ(PassCalls(meter, frame), frame.size());
+  }
 }
 
 class RequestMeterTest : public testing::Test {
@@ -71,16 +80,16 @@ TEST_F(RequestMeterTest, EachCallWaitsUntilItMayBegin) {
   EXPECT_EQ(passed, bytes.size() - 2 * call + head) << "its head is known then";
   EXPECT_TRUE(meter_.call_waits());
   EXPECT_EQ(meter_.Pass(bytes.substr(passed)), 0u);
-  meter_.BeginCall();
+  meter_.BeginCall({});
   passed += meter_.Pass(bytes.substr(passed));
   EXPECT_EQ(passed, bytes.size() - call + head);
   EXPECT_TRUE(meter_.call_waits());
-  meter_.BeginCall();
+  meter_.BeginCall({});
   EXPECT_EQ(meter_.Pass(bytes.substr(passed)), call - head);
   EXPECT_FALSE(meter_.call_waits());
 }
 
-TEST_F(RequestMeterTest, ALargeMessageWaitsForRoomAndGivesItBack) {
+TEST_F(RequestMeterTest, ALargeMessageWaitsForRoomThatItsCallKeeps) {
   const std::string before =
       Calls() + Frame(kData, kNone, 1, Prefix(kLarge) + std::string(1000, 'x'));
   const size_t passes = before.size() - 1000;
@@ -90,12 +99,22 @@ TEST_F(RequestMeterTest, ALargeMessageWaitsForRoomAndGivesItBack) {
   EXPECT_EQ(PassCalls(meter_, before.substr(passes)), 0u) << "as long as there is no room";
   meter_.Admit(Room());
   EXPECT_EQ(PassCalls(meter_, before.substr(passes)), 1000u);
-  const std::string rest = Frame(kData, kNone, 1, std::string(kLarge - 1000, 'x'));
-  EXPECT_EQ(PassCalls(meter_, rest), rest.size());
+  PassPayload(meter_, 1, kLarge - 1000);
   EXPECT_EQ(Held(), 1) << "MiB; gRPC still has it";
-  const std::string next = Frame(kData, kNone, 1, Prefix(3) + "abc");
-  EXPECT_EQ(PassCalls(meter_, next), next.size());
-  EXPECT_EQ(Held(), 0) << "the next one has begun";
+  const std::string small = Frame(kData, kNone, 1, Prefix(3) + "abc");
+  EXPECT_EQ(PassCalls(meter_, small), small.size());
+  EXPECT_EQ(Held(), 1) << "nobody need have read the large one yet";
+  const std::string as_large = Frame(kData, kNone, 1, Prefix(kLarge));
+  EXPECT_EQ(PassCalls(meter_, as_large), as_large.size());
+  EXPECT_EQ(meter_.needed(), 0u) << "the same room";
+  PassPayload(meter_, 1, kLarge);
+  const std::string larger = Frame(kData, kNone, 1, Prefix(kLarge + 5));
+  EXPECT_EQ(PassCalls(meter_, larger), larger.size());
+  EXPECT_EQ(meter_.needed(), 5u);
+  meter_.Admit(limits_.Hold(Limit::kDoorMemory, kUser, 1 << 20));
+  EXPECT_EQ(Held(), 2) << "MiB, begun ones count";
+  meter_.Answered(Frame(kHeaders, kEnd | kWhole, 1, "trailers"));
+  EXPECT_EQ(Held(), 0);
 }
 
 TEST_F(RequestMeterTest, ACallThatEndsGivesItsRoomBackWhoeverEndsIt) {
@@ -109,17 +128,19 @@ TEST_F(RequestMeterTest, ACallThatEndsGivesItsRoomBackWhoeverEndsIt) {
     RequestMeter meter(kMost);
     begin(meter);
     const std::string reset = Frame(kReset, kNone, 1, "1234");
-    ASSERT_EQ(PassCalls(meter, reset), reset.size());
+    ASSERT_EQ(PassCalls(meter, reset.substr(0, 12)), 12u);
+    EXPECT_EQ(Held(), 1) << "gRPC does not know it yet";
+    ASSERT_EQ(PassCalls(meter, reset.substr(12)), 1u);
     EXPECT_EQ(Held(), 0) << "the client";
   }
   for (const std::string& end :
-       {Frame(kReset, kNone, 1, "1234"), Frame(kHeaders, kEnd | kWhole, 1, "trailers"),
-        Frame(kData, kEnd, 1, "last")}) {
+       {Frame(kHeaders, kEnd | kWhole, 1, "trailers"), Frame(kData, kEnd, 1, "last")}) {
     RequestMeter meter(kMost);
     begin(meter);
     meter.Answered(Frame(kSettings, kNone, 0));
     meter.Answered(Frame(kHeaders, kWhole, 1, "headers") + Frame(kData, kNone, 1, "part"));
-    EXPECT_EQ(Held(), 1) << "it goes on";
+    meter.Answered(Frame(kReset, kNone, 1, "1234"));
+    EXPECT_EQ(Held(), 1) << "it goes on; gRPC's RST_STREAM may end one direction only";
     for (const char byte : end) meter.Answered(std::string(1, byte));
     EXPECT_EQ(Held(), 0) << "gRPC";
   }
@@ -135,7 +156,7 @@ TEST_F(RequestMeterTest, AMessageThatWaitsForRoomIsForgottenWithItsCall) {
       Calls() + Frame(kData, kNone, 1, Prefix(kLarge) + "xx") + Frame(kSettings, kNone, 0);
   const size_t passed = PassCalls(meter_, bytes);
   ASSERT_EQ(meter_.needed(), kLarge);
-  meter_.Answered(Frame(kReset, kNone, 1, "1234"));
+  meter_.Answered(Frame(kHeaders, kEnd | kWhole, 1, "trailers"));
   EXPECT_EQ(meter_.needed(), 0u);
   EXPECT_EQ(PassCalls(meter_, bytes.substr(passed)), bytes.size() - passed) << "gRPC drops it";
 }
@@ -151,8 +172,22 @@ TEST_F(RequestMeterTest, WhatBreaksARuleIsRefusedForGood) {
        "1048577 bytes is over the limit of 1048576", 1},
       {Calls() + Frame(kData, kNone, 1, Prefix(10, 1)), StatusCode::kInvalidArgument, "compressed",
        1},
-      {Calls() + Frame(kData, kPad, 1, "xx"), StatusCode::kInvalidArgument, "padded", 0},
-      {Calls(RequestMeter::kMostCalls + 1), StatusCode::kResourceExhausted, "256 calls", 0},
+      {Calls() + Frame(kData, kPad, 1, "xx"), StatusCode::kInvalidArgument, "flags", 0},
+      {Calls() + Frame(kData, 2, 1, ""), StatusCode::kInvalidArgument, "flags", 0},
+      {Calls() + Frame(kReset, kNone, 1, "12345"), StatusCode::kInvalidArgument, "RST_STREAM", 0},
+      {Calls() + Frame(kSettings, kNone, 0, std::string(16385, 's')), StatusCode::kInvalidArgument,
+       "a frame of 16385 bytes", 0},
+      {Calls() + Frame(kHeaders, kWhole, 1, "trailers"), StatusCode::kInvalidArgument,
+       "begin no call", 0},
+      {Calls() + Frame(kHeaders, kWhole, 4, ""), StatusCode::kInvalidArgument, "begin no call", 0},
+      {Calls() + Frame(kHeaders, kNone, 3, std::string(16000, 'h')) +
+           Frame(kContinuation, kWhole, 3, std::string(400, 'h')),
+       StatusCode::kResourceExhausted, "headers of more than 16384 bytes", 0},
+      {Calls() + Frame(kHeaders, kNone, 3, "h") + Frame(kContinuation, kNone, 3, "h") +
+           Frame(kContinuation, kNone, 3, "h") + Frame(kContinuation, kNone, 3, "h") +
+           Frame(kContinuation, kWhole, 3, "h"),
+       StatusCode::kResourceExhausted, "more than 4 frames", 0},
+      {Calls(RequestMeter::kMostCalls + 1), StatusCode::kResourceExhausted, "128 calls", 0},
       {"GET / HTTP/1.1\r\n\r\n", StatusCode::kInvalidArgument, "not HTTP/2", 0},
   };
   for (const auto& c : cases) {
@@ -172,10 +207,6 @@ TEST_F(RequestMeterTest, ACallThatEndedMakesPlaceForAnother) {
   meter_.Answered(Frame(kHeaders, kEnd | kWhole, 1, "trailers"));
   const std::string next = Frame(kHeaders, kWhole, 2 * RequestMeter::kMostCalls + 1, "fields");
   EXPECT_EQ(PassCalls(meter_, next), next.size());
-  const std::string again =
-      Frame(kHeaders, kWhole, 1, "trailers of a call of old, and an even number") +
-      Frame(kHeaders, kWhole, 4096, "");
-  EXPECT_EQ(PassCalls(meter_, again), again.size()) << "they begin no call";
 }
 
 TEST_F(RequestMeterTest, KnowsWhereAnAnswerMayBeCut) {

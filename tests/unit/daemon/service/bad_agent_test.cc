@@ -170,6 +170,20 @@ TEST_F(BadAgentTest, OfAUsersMessagesTheRelayTakesNoneThatIsTooLarge) {
   EXPECT_THAT(status.error_message(), HasSubstr("only the first, must be Register"));
 }
 
+// Requests are kept until they are answered.
+TEST_F(BadAgentTest, LargeQuestionsAreRefused) {
+  const auto person = Person();
+  for (const size_t bytes : {size_t{60'000}, size_t{70'000}}) {
+    grpc::ClientContext context;
+    v1::GetProfileRequest request;
+    request.set_id(std::string(bytes, 'x'));
+    v1::ProfileStatus profile;
+    const grpc::Status status = person->GetProfile(&context, request, &profile);
+    EXPECT_EQ(status.error_code() == StatusCode::RESOURCE_EXHAUSTED, bytes > 65536)
+        << status.error_message();
+  }
+}
+
 // A few KB of them may become gigabytes.
 TEST_F(BadAgentTest, CompressedMessagesAreTakenFromNobody) {
   std::vector<std::optional<uint32_t>> peers = {std::nullopt};
