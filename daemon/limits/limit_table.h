@@ -29,6 +29,7 @@ enum class Limit {
   kDoorMemory,
   kTlsMemory,
   kQuestionsPerUser,
+  kAnswerBytesPerUser,
   kWatches,
   kWatchesPerUser,
   kProfiles,

@@ -135,8 +135,8 @@ std::optional<Share> Limits::TryAcquire(Limit limit, uint32_t uid, int64_t amoun
   return Reserve(limit, uid, uid == 0, amount);
 }
 
-absl::StatusOr<Share> Limits::Acquire(Limit limit, const Requester& who) {
-  return AcquireAs(limit, who.uid, who.privileged);
+absl::StatusOr<Share> Limits::Acquire(Limit limit, const Requester& who, int64_t amount) {
+  return AcquireAs(limit, who.uid, who.privileged, amount);
 }
 
 absl::StatusOr<Share> Limits::Acquire(Limit limit, uint32_t uid, int64_t amount) {

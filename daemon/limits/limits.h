@@ -89,7 +89,7 @@ class Limits {
   // Of a limit whose value counts something larger.
   int64_t Bytes(Limit limit) const { return Value(limit) * RowOf(limit).scale; }
   // Root and administrators have no limit of their own, and the places that are kept back.
-  absl::StatusOr<Share> Acquire(Limit limit, const Requester& who);
+  absl::StatusOr<Share> Acquire(Limit limit, const Requester& who, int64_t amount = 1);
   // By number or address, for whom nobody has looked up yet.
   absl::StatusOr<Share> Acquire(Limit limit, uint32_t uid, int64_t amount = 1);
   absl::StatusOr<Share> Acquire(Limit limit, const std::string& address);

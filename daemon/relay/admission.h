@@ -21,7 +21,7 @@
 namespace perfd::daemon {
 
 struct RelayRules {
-  uint32_t most_message_bytes = 0;
+  MessageSizes sizes;
   // So long a message waits for room, and a call for its place. Meanwhile nothing of the connection is read, keepalives neither,
   // whose answer both sides await for 10 s.
   int64_t room_within_ns = 5 * kNsPerSecond;

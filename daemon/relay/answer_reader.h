@@ -21,11 +21,13 @@ class AnswerReader {
     uint32_t stream = 0;
     bool headers = false;  // that stream has headers now
     bool last = false;     // and is at its end
+    size_t data = 0;       // bytes of DATA in it
   };
 
   Piece Next(absl::string_view bytes) {
+    const bool data = frames_.payload_left() > 0 && frames_.head().type == FrameType::kData;
     const FrameReader::Piece piece = frames_.Next(bytes);
-    if (!piece.ends_head) return {.size = piece.size};
+    if (!piece.ends_head) return {.size = piece.size, .data = data ? piece.size : 0};
     const FrameHeader& header = frames_.head();
     const bool headers = header.type == FrameType::kHeaders;
     has_settings_ = true;

@@ -20,10 +20,12 @@ enum class FrameType : uint8_t {
   kData = 0,
   kHeaders = 1,
   kResetStream = 3,
+  kPing = 6,
   kGoAway = 7,
   kContinuation = 9,
 };
 inline constexpr uint8_t kEndStream = 0x1;
+inline constexpr uint8_t kAck = 0x1;
 inline constexpr uint8_t kEndHeaders = 0x4;
 inline constexpr size_t kFrameHeadBytes = 9;
 

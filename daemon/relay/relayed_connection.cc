@@ -34,8 +34,9 @@ bool RelayedConnection::Write(const UniqueFd& to, Direction& direction) {
   if (size < 0) {
     if (errno == EAGAIN) return false;
     if (errno == EINTR) return true;
-    direction.bytes.clear();  // the other side has gone, which reading from it will tell
+    direction.bytes = {};
     direction.ready = 0;
+    direction.is_lost = true;
     return true;
   }
   direction.bytes.erase(0, static_cast<size_t>(size));
@@ -46,12 +47,13 @@ bool RelayedConnection::Write(const UniqueFd& to, Direction& direction) {
 
 bool RelayedConnection::MoveRequests(int64_t now_ns) {
   bool moved = Read(client_, requests_);
-  if (!refused().ok()) {  // what comes now is for nobody: only its end
-    dropped_ += requests_.bytes.size();
+  if (!refused().ok() || requests_.is_lost) {  // what comes now is for nobody: only its end
+    ending_.Drop(requests_.bytes.size());
     requests_.bytes = {};
     requests_.ready = 0;
     return moved;
   }
+  meter_.frames().Tick(now_ns);
   do {
     requests_.ready += meter_.Pass(absl::string_view(requests_.bytes).substr(requests_.ready));
   } while (meter_.status().ok() && admission_.Proceed(meter_, now_ns));
@@ -89,12 +91,12 @@ RelayedConnection::Outcome RelayedConnection::Move(int64_t now_ns) {
   moved |= MoveRequests(now_ns);
   if (!refused().ok() && !has_said_it_) moved |= MoveAnswers();
   if (IsOver()) return Outcome::kOver;
-  const bool is_ending = !refused().ok() || answers_.has_ended || requests_.has_ended;
-  if (is_ending && !end_by_ns_.has_value()) end_by_ns_ = now_ns + kEndWithinNs;
-  if (end_by_ns_.has_value() && now_ns >= *end_by_ns_) return Outcome::kOver;
-  if (dropped_ > kMostDropped) return Outcome::kOver;
+  const bool is_ending = !refused().ok() || answers_.has_ended || requests_.has_ended ||
+                         requests_.is_lost || answers_.is_lost;
+  if (is_ending) ending_.Begin(now_ns);
+  if (ending_.is_over(now_ns)) return Outcome::kOver;
   if (moved) return Outcome::kAgain;
-  return admission_.is_waiting() || end_by_ns_.has_value() ? Outcome::kTimed : Outcome::kIdle;
+  return admission_.is_waiting() || ending_.has_begun() ? Outcome::kTimed : Outcome::kIdle;
 }
 
 }  // namespace perfd::daemon

@@ -1,7 +1,7 @@
 // daemon/relay/relayed_connection.h - one client's connection on its way to gRPC.
 //
 // Shape    Move carries over what has come, each way, at most kTurnBytes; nothing more is read of a side until the other has taken that.
-// Limits   what Admission lets in. What is to be said last is said within kEndWithinNs.
+// Limits   what Admission lets in. What is to be said last is said by Ending.
 // Errors   a client that is refused is told why, where there is a call to say it in, and cut off.
 // Threads  thread-compatible.
 #ifndef DAEMON_RELAY_RELAYED_CONNECTION_H_
@@ -17,6 +17,7 @@
 #include "core/base/clock.h"
 #include "core/base/unique_fd.h"
 #include "daemon/relay/admission.h"
+#include "daemon/relay/ending.h"
 #include "daemon/relay/request_meter.h"
 
 namespace perfd::daemon {
@@ -24,8 +25,6 @@ namespace perfd::daemon {
 class RelayedConnection {
  public:
   static constexpr size_t kTurnBytes = 64 << 10;
-  static constexpr int64_t kEndWithinNs = 2 * kNsPerSecond;
-  static constexpr size_t kMostDropped = 1 << 20;  // after its refusal
 
   enum class Outcome {
     kIdle,   // until something comes, or can be sent
@@ -39,7 +38,7 @@ class RelayedConnection {
       : client_(std::move(client)),
         server_(std::move(server)),
         admission_(uid, shared),
-        meter_(shared.rules.most_message_bytes) {}
+        meter_(shared.rules.sizes) {}
   ~RelayedConnection();
 
   Outcome Move(int64_t now_ns);
@@ -57,6 +56,7 @@ class RelayedConnection {
     std::string bytes;
     size_t ready = 0;
     bool has_ended = false;
+    bool is_lost = false;  // the other side takes nothing any more
   };
 
   static bool Read(const UniqueFd& from, Direction& direction);
@@ -75,8 +75,7 @@ class RelayedConnection {
   Direction answers_;
   bool is_hung_up_ = false;
   bool has_said_it_ = false;
-  size_t dropped_ = 0;
-  std::optional<int64_t> end_by_ns_;
+  Ending ending_;
 };
 
 }  // namespace perfd::daemon

@@ -24,6 +24,7 @@ size_t RequestMeter::Pass(absl::string_view bytes) {
       rest = rest.substr(
           0, PassData(requests_.head().stream, rest.substr(0, requests_.payload_left())));
       if (rest.empty()) break;
+      frames_.Earn(static_cast<int64_t>(rest.size()));
     }
     const FrameReader::Piece piece = requests_.Next(rest);
     if (piece.ends_head) BeginFrame();
@@ -50,6 +51,9 @@ void RequestMeter::Fail(absl::Status status) {
 
 void RequestMeter::BeginFrame() {
   const FrameHeader& header = requests_.head();
+  const bool asks = header.type == FrameType::kPing && (header.flags & kAck) == 0;
+  if (!frames_.Spend(asks ? FrameBudget::kPingCost : FrameBudget::kFrameCost))
+    return Fail(absl::ResourceExhaustedError("more frames than a client of gRPC sends"));
   if (header.length > kMostFrameBytes)
     return Fail(absl::InvalidArgumentError(absl::StrCat("a frame of ", header.length, " bytes")));
   if (header.type == FrameType::kData && (header.flags & ~kEndStream) != 0)
@@ -65,6 +69,7 @@ void RequestMeter::BeginFrame() {
         absl::StrCat("more than ", kMostCalls, " calls on one connection")));
   calls_[header.stream];
   wait_.call = true;
+  frames_.Earn(FrameBudget::kCall);
 }
 
 // What gRPC has only a part of does not end a call yet.
@@ -103,9 +108,10 @@ void RequestMeter::BeginMessage(uint32_t stream, Call& call) {
   call_ = stream;
   if (p[0] != 0) {
     status_ = absl::InvalidArgumentError("compressed messages are not taken");
-  } else if (size > most_bytes_) {
+  } else if (const uint32_t most = call.answered ? sizes_.most : sizes_.most_question;
+             size > most) {
     status_ = absl::ResourceExhaustedError(
-        absl::StrCat("a message of ", size, " bytes is over the limit of ", most_bytes_));
+        absl::StrCat("a message of ", size, " bytes is over the limit of ", most));
   } else {
     call.left = size;
     if (size <= kFreeBytes || size <= call.room_bytes) return;
@@ -131,6 +137,7 @@ void RequestMeter::Answered(absl::string_view bytes) {
   while (!bytes.empty()) {
     const AnswerReader::Piece piece = answers_.Next(bytes);
     bytes.remove_prefix(piece.size);
+    frames_.Earn(static_cast<int64_t>(piece.data));
     if (const auto call = calls_.find(piece.stream); piece.headers && call != calls_.end())
       call->second.answered = true;
     if (piece.last) EndCall(piece.stream);

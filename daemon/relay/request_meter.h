@@ -5,7 +5,7 @@
 //          says, so that calls that have ended give back what they hold.
 // Room     A call keeps the room of its largest message until it has ended as both sides know: gRPC keeps a message that nobody reads, and
 //          after its RST_STREAM the call may live on.
-// Limits   a message of at most `most_bytes`, headers of 16 KiB, kMostCalls under way. gRPC's own limit comes into force only when it has a
+// Limits   messages by MessageSizes, headers of 16 KiB, kMostCalls under way, frames by FrameBudget. gRPC's own limit comes into force only when it has a
 //          message as a whole (chttp2 frame_data.cc of 1.51), so that one that never ends would have none.
 // Errors   status(), for good: kResourceExhausted (a message over the limit, with its call; too many calls), kInvalidArgument
 //          (what clients of gRPC do not send: another preface, larger frames or headers than gRPC announces, headers that begin
@@ -26,9 +26,16 @@
 #include "daemon/limits/limits.h"
 #include "daemon/relay/answer_reader.h"
 #include "daemon/relay/call_headers.h"
+#include "daemon/relay/frame_budget.h"
 #include "daemon/relay/frame_reader.h"
 
 namespace perfd::daemon {
+
+// Bytes that a message may have.
+struct MessageSizes {
+  uint32_t most = 0;
+  uint32_t most_question = 0;  // of a call that has had no answer yet: all questions
+};
 
 // What has to wait.
 struct MeterWait {
@@ -44,7 +51,7 @@ class RequestMeter {
   static constexpr size_t kMostCalls =
       128;  // as gRPC announces, whether the client has heard of it or not
 
-  explicit RequestMeter(uint32_t most_bytes) : most_bytes_(most_bytes) {}
+  explicit RequestMeter(const MessageSizes& sizes) : sizes_(sizes) {}
 
   // So many of `bytes`, which follow those that have passed, may go on. Fewer: a call or a message waits, or an error.
   size_t Pass(absl::string_view bytes);
@@ -55,6 +62,8 @@ class RequestMeter {
   uint32_t needed() const { return wait_.needed; }
   void Admit(Share room);
   void Answered(absl::string_view bytes);
+
+  FrameBudget& frames() { return frames_; }
 
   const absl::Status& status() const { return status_; }
   // The call that status() or needed() is about; 0: none.
@@ -89,12 +98,13 @@ class RequestMeter {
   void BeginMessage(uint32_t stream, Call& call);
   void EndCall(uint32_t stream);
 
-  const uint32_t most_bytes_;
+  const MessageSizes sizes_;
   size_t preface_size_ = 0;
   FrameReader requests_;
   AnswerReader answers_;
   CallHeaders newest_;
   std::map<uint32_t, Call> calls_;  // by stream
+  FrameBudget frames_;
   MeterWait wait_;
   uint32_t call_ = 0;
   absl::Status status_;

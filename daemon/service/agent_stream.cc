@@ -13,6 +13,7 @@
 #include "core/base/version.h"
 #include "core/wire/lease_wire.h"
 #include "core/wire/node_wire.h"
+#include "core/wire/weight/message_weight.h"
 #include "daemon/service/agent_codec.h"
 #include "daemon/service/rpc_status.h"
 
@@ -21,6 +22,18 @@ namespace {
 
 constexpr int kHeartbeatMs = 5000;
 constexpr size_t kMaxSequencesPerMessage = 1024;
+
+constexpr size_t kMostWeight = 128 << 20;  // of a user's message
+
+absl::Status CheckWeight(const grpc::ByteBuffer& bytes) {
+  grpc::ByteBuffer copy(bytes);
+  grpc::ProtoBufferReader reader(&copy);
+  if (!reader.status().ok() ||
+      wire::MessageWeight(reader, *v1::AgentMessage::descriptor(), kMostWeight) <= kMostWeight)
+    return absl::OkStatus();  // or Parse says what is wrong
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "a message of ", bytes.Length(), " bytes would take more than ", kMostWeight >> 20, " MiB"));
+}
 
 absl::Status Parse(const grpc::ByteBuffer& bytes, v1::AgentMessage& message) {
   if (bytes.Length() > AgentStream::kMaxMessageBytes) {
@@ -204,7 +217,8 @@ bool AgentStream::done() {
 void AgentStream::OnReadDone(bool ok) {
   if (!ok) return Close(absl::OkStatus());  // the agent has closed its side, or is gone
   v1::AgentMessage message;
-  absl::Status handled = Parse(read_buffer_, message);
+  absl::Status handled = peer_.full_agent ? absl::OkStatus() : CheckWeight(read_buffer_);
+  if (handled.ok()) handled = Parse(read_buffer_, message);
   const bool readable = handled.ok();
   if (readable) handled = Handle(message);
   if (!handled.ok()) {

@@ -111,7 +111,7 @@ class ProfilerCalls final : public v1::Profiler::CallbackService {
   absl::StatusOr<Peer> Person(const Context& context, const Message& request,
                               size_t most_bytes = kMostQuestionBytes) const;
   // Runs `answer` on a query worker as the caller; its status ends the call.
-  Reactor* Answer(Context* context, const Message& asked,
+  Reactor* Answer(Context* context, const Message& asked, Message& response,
                   std::function<absl::Status(const Requester&)> answer,
                   size_t most_bytes = kMostQuestionBytes);
 

@@ -12,6 +12,7 @@
 #include "core/wire/variant_wire.h"
 #include "core/wire/wire.h"
 #include "daemon/service/call_services.h"
+#include "daemon/service/placed_answer.h"
 #include "daemon/service/rpc_status.h"
 
 namespace perfd::daemon {
@@ -21,35 +22,33 @@ absl::StatusOr<Peer> ProfilerCalls::Person(const Context& context, const Message
   TakeOver();
   ASSIGN_OR_RETURN(Peer peer, peer_(context));
   if (request.ByteSizeLong() > most_bytes)
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "a request of ", request.ByteSizeLong(), " bytes is over the limit of ", most_bytes));
+    return absl::ResourceExhaustedError(absl::StrCat("a request of ", request.ByteSizeLong(),
+                                                     " bytes is over the limit of ", most_bytes));
   if (peer.person) return peer;
   return absl::PermissionDeniedError("an agent's certificate may not be used to ask questions");
 }
 
 grpc::ServerUnaryReactor* ProfilerCalls::Answer(
-    Context* context, const Message& asked, std::function<absl::Status(const Requester&)> answer,
-    size_t most_bytes) {
-  Reactor* reactor = context->DefaultReactor();
+    Context* context, const Message& asked, Message& response,
+    std::function<absl::Status(const Requester&)> answer, size_t most_bytes) {
   const absl::StatusOr<Peer> peer = Person(*context, asked, most_bytes);
-  if (!peer.ok()) {
-    reactor->Finish(ToRpc(peer.status()));
-    return reactor;
-  }
-  absl::StatusOr<Share> place = shared_.limits.Acquire(Limit::kQuestionsPerUser, peer->requester);
+  absl::StatusOr<Share> place =
+      peer.ok() ? shared_.limits.Acquire(Limit::kQuestionsPerUser, peer->requester)
+                : absl::StatusOr<Share>(peer.status());
   if (!place.ok()) {
-    reactor->Finish(ToRpc(place.status()));
-    return reactor;
+    Reactor* refusal = context->DefaultReactor();
+    refusal->Finish(ToRpc(place.status()));
+    return refusal;
   }
+  auto* reactor = new PlacedAnswer(shared_.limits, response);
+  reactor->Hold(*std::move(place));
   // Request and response stay valid until Finish, also when the client has gone.
   const auto decline = [this, reactor] {
     reactor->Finish(NotTaken(shared_.queries, "the daemon is busy: try again"));
   };
   const bool queued = shared_.queries.Post(
-      // Shared: a task can be copied.
-      [reactor, answer = std::move(answer), requester = peer->requester,
-       place = std::make_shared<Share>(*std::move(place))] {
-        reactor->Finish(ToRpc(answer(requester)));
+      [reactor, answer = std::move(answer), requester = peer->requester] {
+        reactor->Send(requester, answer(requester));
       },
       decline);
   if (!queued) decline();
@@ -58,41 +57,49 @@ grpc::ServerUnaryReactor* ProfilerCalls::Answer(
 
 grpc::ServerUnaryReactor* ProfilerCalls::Submit(Context* context, const v1::SubmitRequest* request,
                                                 v1::SubmitResponse* response) {
-  return Answer(context, *request, [this, request, response](const Requester& requester) -> absl::Status {
-    if (request->protocol_version() != kProtocolVersion) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "the client speaks protocol ", request->protocol_version(), ", this perfd (", kVersion,
-          ") speaks ", kProtocolVersion, ": install the same version on both"));
-    }
-    perfd::daemon::SubmitRequest submit;
-    ASSIGN_OR_RETURN(submit.spec, wire::FromProto(request->spec()));
-    submit.requester = requester;
-    submit.client_node = request->client_node();
-    ASSIGN_OR_RETURN(const ProfileStatus status, shared_.pipeline.Submit(submit));
-    *response->mutable_status() = wire::ToProto(status);
-    return absl::OkStatus();
-  }, kMostSubmitBytes);
+  return Answer(
+      context, *request, *response,
+      [this, request, response](const Requester& requester) -> absl::Status {
+        if (request->protocol_version() != kProtocolVersion) {
+          return absl::FailedPreconditionError(absl::StrCat(
+              "the client speaks protocol ", request->protocol_version(), ", this perfd (",
+              kVersion, ") speaks ", kProtocolVersion, ": install the same version on both"));
+        }
+        perfd::daemon::SubmitRequest submit;
+        ASSIGN_OR_RETURN(submit.spec, wire::FromProto(request->spec()));
+        submit.requester = requester;
+        submit.client_node = request->client_node();
+        ASSIGN_OR_RETURN(const ProfileStatus status, shared_.pipeline.Submit(submit));
+        *response->mutable_status() = wire::ToProto(status);
+        return absl::OkStatus();
+      },
+      kMostSubmitBytes);
 }
 
 grpc::ServerUnaryReactor* ProfilerCalls::GetProfile(Context* context,
                                                     const v1::GetProfileRequest* request,
                                                     v1::ProfileStatus* response) {
-  return Answer(context, *request, [this, request, response](const Requester& requester) -> absl::Status {
-    ASSIGN_OR_RETURN(const ProfileStatus status, shared_.pipeline.Get(requester, request->id()));
-    *response = wire::ToProto(status);
-    return absl::OkStatus();
-  });
+  return Answer(context, *request, *response,
+                [this, request, response](const Requester& requester) -> absl::Status {
+                  ASSIGN_OR_RETURN(const ProfileStatus status,
+                                   shared_.pipeline.Get(requester, request->id()));
+                  *response = wire::ToProto(status);
+                  return absl::OkStatus();
+                });
 }
 
 grpc::ServerUnaryReactor* ProfilerCalls::ListProfiles(Context* context,
                                                       const v1::ListProfilesRequest* request,
                                                       v1::ListProfilesResponse* response) {
-  return Answer(context, *request, [this, request, response](const Requester& requester) -> absl::Status {
-    ASSIGN_OR_RETURN(const std::vector<ProfileStatus> profiles,
-                     shared_.pipeline.List(requester, request->active_only(), request->limit()));
-    for (const ProfileStatus& status : profiles) *response->add_profiles() = wire::ToProto(status);
-    return absl::OkStatus();
-  });
+  return Answer(context, *request, *response,
+                [this, request, response](const Requester& requester) -> absl::Status {
+                  ASSIGN_OR_RETURN(
+                      const std::vector<ProfileStatus> profiles,
+                      shared_.pipeline.List(requester, request->active_only(), request->limit()));
+                  for (const ProfileStatus& status : profiles)
+                    *response->add_profiles() = wire::ToProto(status);
+                  return absl::OkStatus();
+                });
 }
 
 grpc::ServerWriteReactor<v1::WatchEvent>* ProfilerCalls::Watch(Context* context,
@@ -103,36 +110,44 @@ grpc::ServerWriteReactor<v1::WatchEvent>* ProfilerCalls::Watch(Context* context,
 grpc::ServerUnaryReactor* ProfilerCalls::GetReport(Context* context,
                                                    const v1::GetReportRequest* request,
                                                    v1::Report* response) {
-  return Answer(context, *request, [this, request, response](const Requester& requester) -> absl::Status {
-    ASSIGN_OR_RETURN(const Report report, shared_.pipeline.GetReport(requester, request->id()));
-    *response = wire::ToProto(report);
-    return absl::OkStatus();
-  });
+  return Answer(context, *request, *response,
+                [this, request, response](const Requester& requester) -> absl::Status {
+                  ASSIGN_OR_RETURN(const Report report,
+                                   shared_.pipeline.GetReport(requester, request->id()));
+                  *response = wire::ToProto(report);
+                  return absl::OkStatus();
+                });
 }
 
 grpc::ServerUnaryReactor* ProfilerCalls::Cancel(Context* context, const v1::CancelRequest* request,
                                                 v1::ProfileStatus* response) {
-  return Answer(context, *request, [this, request, response](const Requester& requester) -> absl::Status {
-    ASSIGN_OR_RETURN(const ProfileStatus status, shared_.pipeline.Cancel(requester, request->id()));
-    *response = wire::ToProto(status);
-    return absl::OkStatus();
-  });
+  return Answer(context, *request, *response,
+                [this, request, response](const Requester& requester) -> absl::Status {
+                  ASSIGN_OR_RETURN(const ProfileStatus status,
+                                   shared_.pipeline.Cancel(requester, request->id()));
+                  *response = wire::ToProto(status);
+                  return absl::OkStatus();
+                });
 }
 
 grpc::ServerUnaryReactor* ProfilerCalls::ListAudit(Context* context,
                                                    const v1::ListAuditRequest* request,
                                                    v1::ListAuditResponse* response) {
-  return Answer(context, *request, [this, request, response](const Requester& requester) -> absl::Status {
-    ASSIGN_OR_RETURN(const std::vector<AuditEntry> entries,
-                     shared_.pipeline.Audit(requester, request->id(), request->limit()));
-    for (const AuditEntry& entry : entries) *response->add_entries() = wire::ToProto(entry);
-    return absl::OkStatus();
-  });
+  return Answer(context, *request, *response,
+                [this, request, response](const Requester& requester) -> absl::Status {
+                  ASSIGN_OR_RETURN(
+                      const std::vector<AuditEntry> entries,
+                      shared_.pipeline.Audit(requester, request->id(), request->limit()));
+                  for (const AuditEntry& entry : entries)
+                    *response->add_entries() = wire::ToProto(entry);
+                  return absl::OkStatus();
+                });
 }
 
-grpc::ServerUnaryReactor* ProfilerCalls::ListNodes(Context* context, const v1::ListNodesRequest* request,
+grpc::ServerUnaryReactor* ProfilerCalls::ListNodes(Context* context,
+                                                   const v1::ListNodesRequest* request,
                                                    v1::ListNodesResponse* response) {
-  return Answer(context, *request, [this, response](const Requester&) -> absl::Status {
+  return Answer(context, *request, *response, [this, response](const Requester&) -> absl::Status {
     for (const NodeStatus& node : shared_.pipeline.Nodes())
       *response->add_nodes() = wire::ToProto(node);
     return absl::OkStatus();
@@ -141,14 +156,14 @@ grpc::ServerUnaryReactor* ProfilerCalls::ListNodes(Context* context, const v1::L
 
 grpc::ServerUnaryReactor* ProfilerCalls::Doctor(Context* context, const v1::DoctorRequest* request,
                                                 v1::DoctorResponse* response) {
-  Reactor* reactor = context->DefaultReactor();
+  auto* reactor = new PlacedAnswer(shared_.limits, *response);
   const auto begin = [&]() -> absl::Status {
     ASSIGN_OR_RETURN(const Peer peer, Person(*context, *request));
     ASSIGN_OR_RETURN(Share place, shared_.limits.Acquire(Limit::kQuestionsPerUser, peer.requester));
+    reactor->Hold(std::move(place));
     return shared_.pipeline.Doctor(
         peer.requester, request->node(),
-        [reactor, response, place = std::make_shared<Share>(std::move(place))](
-            const std::vector<DoctorReport>& reports) {
+        [reactor, response, requester = peer.requester](const std::vector<DoctorReport>& reports) {
           for (const DoctorReport& report : reports) {
             v1::DoctorReport& out = *response->add_reports();
             out.set_place(report.place);
@@ -156,7 +171,7 @@ grpc::ServerUnaryReactor* ProfilerCalls::Doctor(Context* context, const v1::Doct
             out.set_uid(report.uid);
             wire::ToProto(report.checks, *out.mutable_checks());
           }
-          reactor->Finish(grpc::Status::OK);
+          reactor->Send(requester, absl::OkStatus());
         });
   };
   if (const absl::Status begun = begin(); !begun.ok()) reactor->Finish(ToRpc(begun));
@@ -166,32 +181,37 @@ grpc::ServerUnaryReactor* ProfilerCalls::Doctor(Context* context, const v1::Doct
 grpc::ServerUnaryReactor* ProfilerCalls::GetReportUrl(Context* context,
                                                       const v1::ReportUrlRequest* request,
                                                       v1::ReportUrlResponse* response) {
-  return Answer(context, *request, [this, request, response](const Requester& requester) -> absl::Status {
-    ASSIGN_OR_RETURN(const std::string url, shared_.pipeline.ReportUrl(requester, request->id()));
-    response->set_url(url);
-    return absl::OkStatus();
-  });
+  return Answer(context, *request, *response,
+                [this, request, response](const Requester& requester) -> absl::Status {
+                  ASSIGN_OR_RETURN(const std::string url,
+                                   shared_.pipeline.ReportUrl(requester, request->id()));
+                  response->set_url(url);
+                  return absl::OkStatus();
+                });
 }
 
 grpc::ServerUnaryReactor* ProfilerCalls::GetHistory(Context* context,
                                                     const v1::HistoryRequest* request,
                                                     v1::HistoryResponse* response) {
-  return Answer(context, *request, [this, request, response](const Requester& requester) -> absl::Status {
-    ASSIGN_OR_RETURN(
-        const ProgramHistory history,
-        shared_.pipeline.History(requester, request->command().substr(0, kMaxHistoryText),
-                                 request->limit()));
-    *response = wire::ToProto(history);
-    return absl::OkStatus();
-  });
+  return Answer(context, *request, *response,
+                [this, request, response](const Requester& requester) -> absl::Status {
+                  ASSIGN_OR_RETURN(const ProgramHistory history,
+                                   shared_.pipeline.History(
+                                       requester, request->command().substr(0, kMaxHistoryText),
+                                       request->limit()));
+                  *response = wire::ToProto(history);
+                  return absl::OkStatus();
+                });
 }
 
-grpc::ServerUnaryReactor* ProfilerCalls::ListLimits(Context* context, const v1::ListLimitsRequest* request,
+grpc::ServerUnaryReactor* ProfilerCalls::ListLimits(Context* context,
+                                                    const v1::ListLimitsRequest* request,
                                                     v1::ListLimitsResponse* response) {
-  return Answer(context, *request, [this, response](const Requester& requester) -> absl::Status {
-    *response = wire::ToProto(shared_.limits.UsesOf(requester, SystemClock().UnixNs()));
-    return absl::OkStatus();
-  });
+  return Answer(
+      context, *request, *response, [this, response](const Requester& requester) -> absl::Status {
+        *response = wire::ToProto(shared_.limits.UsesOf(requester, SystemClock().UnixNs()));
+        return absl::OkStatus();
+      });
 }
 
 // Also for an agent's certificate.

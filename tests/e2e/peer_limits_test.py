@@ -128,6 +128,59 @@ def test_connections_that_end_amid_their_requests_do_not_end_perfd(perfd):
     print(f"slowest call of others {slowest:.2f} s")
 
 
+def in_a_child(uid, work):
+    """What `work` prints, as that user."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if not pid:
+        try:
+            become(uid)
+            os.write(write, work().encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    os.waitpid(pid, 0)
+    with os.fdopen(read) as told:
+        return told.read()
+
+
+# An answer that nobody reads stays in memory: it holds its place.
+def test_answers_that_nobody_reads_hold_their_places(perfd):
+    def ask():
+        fields = raw_grpc.header_block([
+            (":method", "POST"), (":scheme", "http"), (":path", "/perfd.v1.Profiler/ListLimits"), (":authority", "perfd"),
+            ("te", "trailers"), ("content-type", "application/grpc")])
+        with raw_grpc.Talk(SOCKET) as talk:
+            nothing_may_come = raw_grpc.frame(raw_grpc.SETTINGS, 0, 0, (4).to_bytes(2, "big") + (0).to_bytes(4, "big"))
+            talk.send(raw_grpc.PREFACE + nothing_may_come)
+            for stream in range(1, 81, 2):
+                talk.send(raw_grpc.frame(raw_grpc.HEADERS, raw_grpc.END_HEADERS, stream, fields))
+                talk.send(raw_grpc.frame(raw_grpc.DATA, raw_grpc.END_STREAM, stream, raw_grpc.message(b"")))
+            return talk.hear(b"limits.questions_per_user", 5).decode(errors="replace")
+    assert "limits.questions_per_user" in in_a_child(ATTACKER, ask)
+    run, _ = as_user(OTHER, "nodes")
+    assert run.returncode == 0, run
+
+
+# Each took 1.3 KB of gRPC, and its time: 64 connections took perfd to 1.6 GB in seconds.
+def test_frames_that_carry_nothing_end_their_connection(perfd):
+    before = resident_mib(perfd.daemon.pid)
+    ping = raw_grpc.frame(6, 0, 0, b"12345678") * 1000
+
+    def flood():
+        ended = 0
+        for _ in range(16):
+            with raw_grpc.Talk(SOCKET) as talk:
+                talk.send(raw_grpc.PREFACE + raw_grpc.frame(raw_grpc.SETTINGS, 0, 0))
+                for _ in range(100):
+                    talk.send(ping)
+                ended += "more frames than" in talk.hear(b"more frames than", 3).decode(errors="replace")
+        return str(ended)
+    assert int(in_a_child(ATTACKER, flood)) > 0
+    grown = resident_mib(perfd.daemon.pid) - before
+    assert grown < 60, grown
+
+
 def busy(uid):
     return subprocess.Popen(["/usr/bin/nice", "/bin/sh", "-c", "while :; do :; done"], preexec_fn=lambda: become(uid))
 

@@ -48,7 +48,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   absl::string_view rest(reinterpret_cast<const char*>(data), size);
   Limits limits;
   {
-    RequestMeter meter(kMost);
+    RequestMeter meter({.most = kMost, .most_question = kMost / 2});
     while (!rest.empty()) {
       const auto kind = static_cast<uint8_t>(rest[0]);
       const absl::string_view piece = rest.substr(1, kind >> 2);

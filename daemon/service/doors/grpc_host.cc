@@ -34,10 +34,11 @@ GrpcHost::GrpcHost(Pipeline& pipeline, IdentityOptions identity, Accounts& accou
     : identities_(std::move(identity), accounts),
       shared_(pipeline, tls, limits),
       connections_(limits),
-      relay_(limits,
-             {.most_message_bytes = Door::kMaxMessageBytes, .is_trusted = [this](uint32_t uid) {
-                return identities_.FromUidAlone(uid).full_agent;
-              }}) {
+      relay_(limits, {.sizes = {.most = Door::kMaxMessageBytes,
+                                .most_question = ProfilerCalls::kMostSubmitBytes},
+                      .is_trusted = [this](uint32_t uid) {
+                        return identities_.FromUidAlone(uid).full_agent;
+                      }}) {
   grpc::EnableDefaultHealthCheckService(true);
   watchdog_ = std::thread([this] { Watchdog(); });
 }

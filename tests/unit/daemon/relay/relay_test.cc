@@ -91,7 +91,7 @@ class RelayTest : public testing::Test {
 
   Limits limits_;
   Relay relay_{limits_,
-               {.most_message_bytes = kMost,
+               {.sizes = {.most = kMost, .most_question = kMost},
                 .room_within_ns = kNsPerSecond,
                 .is_trusted = [](uint32_t uid) { return uid == kTrusted; }}};
 };

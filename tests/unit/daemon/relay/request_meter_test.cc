@@ -50,7 +50,7 @@ class RequestMeterTest : public testing::Test {
   }
 
   Limits limits_;
-  RequestMeter meter_{kMost};
+  RequestMeter meter_{{.most = kMost, .most_question = kMost}};
 };
 
 TEST_F(RequestMeterTest, WhatQuestionsSendPassesHoweverItIsCut) {
@@ -62,13 +62,56 @@ TEST_F(RequestMeterTest, WhatQuestionsSendPassesHoweverItIsCut) {
       Frame(kData, kNone, 3, Prefix(0)) + Frame(kData, kEnd, 1, question.substr(100)) +
       Frame(kData, kEnd, 3, Prefix(2) + "ab" + Prefix(1) + "c") + Frame(kReset, kNone, 3, "1234");
   for (const size_t step : {size_t{1}, size_t{2}, size_t{7}, size_t{1000}, bytes.size()}) {
-    RequestMeter meter(kMost);
+    RequestMeter meter({.most = kMost, .most_question = kMost});
     for (size_t at = 0; at < bytes.size(); at += step) {
       const std::string piece = bytes.substr(at, step);
       ASSERT_EQ(PassCalls(meter, piece), piece.size()) << step << " at " << at;
     }
     EXPECT_TRUE(meter.status().ok());
     EXPECT_EQ(meter.needed(), 0u);
+  }
+}
+
+TEST_F(RequestMeterTest, LargeMessagesAreForCallsThatAreAnswered) {
+  RequestMeter meter({.most = kMost, .most_question = kLarge - 1});
+  const std::string first = Calls() + Frame(kData, kNone, 1, Prefix(kLarge - 1));
+  EXPECT_EQ(PassCalls(meter, first), first.size());
+  meter.Admit(Room());
+  PassPayload(meter, 1, kLarge - 1);
+  meter.Answered(Frame(kSettings, kNone, 0) + Frame(kHeaders, kWhole, 1, "fields"));
+  const std::string larger = Frame(kData, kNone, 1, Prefix(kLarge));
+  EXPECT_EQ(PassCalls(meter, larger), larger.size());
+  EXPECT_TRUE(meter.status().ok());
+  const std::string other =
+      Frame(kHeaders, kWhole, 3, "fields") + Frame(kData, kNone, 3, Prefix(kLarge));
+  meter.Admit({});
+  PassPayload(meter, 1, kLarge);
+  EXPECT_EQ(PassCalls(meter, other), 0u);
+  EXPECT_THAT(std::string(meter.status().message()), HasSubstr("over the limit of 99999"));
+}
+
+TEST_F(RequestMeterTest, FramesThatCarryNothingHaveANumber) {
+  const std::string begin = Calls();
+  ASSERT_EQ(PassCalls(meter_, begin), begin.size());
+  const std::string ping = Frame(6, kNone, 0, "12345678");
+  int pings = 0;
+  while (meter_.status().ok() && pings < 10'000) {
+    (void)meter_.Pass(ping);
+    ++pings;
+  }
+  EXPECT_NEAR(pings, FrameBudget::kMost / FrameBudget::kPingCost, 5);
+  RequestMeter other({.most = kMost, .most_question = kMost});
+  ASSERT_EQ(PassCalls(other, begin), begin.size());
+  for (int i = 0; i < 10'000; ++i) {
+    ASSERT_EQ(PassCalls(other, Frame(kData, kNone, 1, Prefix(100) + std::string(100, 'x'))), 114u);
+    other.Answered(Frame(kData, kNone, 1, std::string(100, 'x')));
+    ASSERT_EQ(PassCalls(other, Frame(8, kNone, 0, "1234")), 13u) << i << ": what clients do";
+  }
+  RequestMeter idle({.most = kMost, .most_question = kMost});
+  ASSERT_EQ(PassCalls(idle, begin), begin.size());
+  for (int64_t second = 1; second < 3000; ++second) {
+    idle.frames().Tick(second * kNsPerSecond);
+    ASSERT_EQ(PassCalls(idle, ping + Frame(6, 1, 0, "12345678")), 34u) << "keepalive";
   }
 }
 
@@ -125,7 +168,7 @@ TEST_F(RequestMeterTest, ACallThatEndsGivesItsRoomBackWhoeverEndsIt) {
     ASSERT_EQ(Held(), 1);
   };
   {
-    RequestMeter meter(kMost);
+    RequestMeter meter({.most = kMost, .most_question = kMost});
     begin(meter);
     const std::string reset = Frame(kReset, kNone, 1, "1234");
     ASSERT_EQ(PassCalls(meter, reset.substr(0, 12)), 12u);
@@ -135,7 +178,7 @@ TEST_F(RequestMeterTest, ACallThatEndsGivesItsRoomBackWhoeverEndsIt) {
   }
   for (const std::string& end :
        {Frame(kHeaders, kEnd | kWhole, 1, "trailers"), Frame(kData, kEnd, 1, "last")}) {
-    RequestMeter meter(kMost);
+    RequestMeter meter({.most = kMost, .most_question = kMost});
     begin(meter);
     meter.Answered(Frame(kSettings, kNone, 0));
     meter.Answered(Frame(kHeaders, kWhole, 1, "headers") + Frame(kData, kNone, 1, "part"));
@@ -145,7 +188,7 @@ TEST_F(RequestMeterTest, ACallThatEndsGivesItsRoomBackWhoeverEndsIt) {
     EXPECT_EQ(Held(), 0) << "gRPC";
   }
   {
-    RequestMeter meter(kMost);
+    RequestMeter meter({.most = kMost, .most_question = kMost});
     begin(meter);
   }
   EXPECT_EQ(Held(), 0) << "the connection";
@@ -192,7 +235,7 @@ TEST_F(RequestMeterTest, WhatBreaksARuleIsRefusedForGood) {
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(c.words);
-    RequestMeter meter(kMost);
+    RequestMeter meter({.most = kMost, .most_question = kMost});
     EXPECT_EQ(PassCalls(meter, c.bytes), 0u);
     EXPECT_EQ(meter.status().code(), c.code);
     EXPECT_THAT(std::string(meter.status().message()), HasSubstr(c.words));

@@ -158,16 +158,25 @@ TEST_F(BadAgentTest, OversizedMessagesAreRefusedWithTheLimitAndCounted) {
 
 TEST_F(BadAgentTest, OfAUsersMessagesTheRelayTakesNoneThatIsTooLarge) {
   if (::getuid() != 0) GTEST_SKIP() << "needs root to be another user";
-  for (const auto& messages : {std::vector<std::string>{Padded(Door::kMaxMessageBytes + 1)},
-                               std::vector<std::string>{HelloBytes(), Padded(64 << 20)}}) {
-    const grpc::Status status = SendRaw(Connect(30001), messages);
+  for (const size_t bytes : {size_t{300'000}, size_t{Door::kMaxMessageBytes} + 1}) {
+    const grpc::Status status = SendRaw(Connect(30001), {Padded(bytes)});
     EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
-    EXPECT_THAT(status.error_message(), HasSubstr("over the limit of 20971520"));
+    EXPECT_THAT(status.error_message(), HasSubstr("over the limit of 262144"));
   }
-  const std::string largest = Padded(AgentStream::kMaxMessageBytes);
-  const grpc::Status status =
-      SendRaw(Connect(30001), {HelloBytes(true), largest, HelloBytes(true)});
-  EXPECT_THAT(status.error_message(), HasSubstr("only the first, must be Register"));
+  for (const auto& [bytes, words] :
+       {std::pair{AgentStream::kMaxMessageBytes, "must be Register"},
+        std::pair{size_t{Door::kMaxMessageBytes} + 1, "over the limit of 20971520"}}) {
+    FakeAgent agent(Connect(30001), "a");
+    v1::Register hello = agent.Hello();
+    hello.set_user_mode(true);
+    agent.SendRegister(hello);
+    ASSERT_TRUE(agent.Read().has_value()) << "welcome";
+    v1::AgentMessage message;
+    ASSERT_TRUE(message.ParseFromString(Padded(bytes)));
+    EXPECT_TRUE(agent.Send(message));
+    agent.SendRegister(hello);
+    EXPECT_THAT(agent.End().error_message(), HasSubstr(words));
+  }
 }
 
 // Requests are kept until they are answered.
