@@ -24,7 +24,10 @@ class FrameBudget {
 
   void Earn(int64_t bytes) { left_ = std::min(left_ + bytes, kMost); }
   void Tick(int64_t now_ns) {
-    if (last_ns_ > 0) Earn((now_ns - last_ns_) * kPerSecond / kNsPerSecond);
+    const int64_t passed_ns = std::min(now_ns - last_ns_, 60 * kNsPerSecond);
+    const int64_t earned = passed_ns * kPerSecond / kNsPerSecond;
+    if (earned == 0) return;  // not yet
+    if (last_ns_ > 0) Earn(earned);
     last_ns_ = now_ns;
   }
   // False: there is not so much left.

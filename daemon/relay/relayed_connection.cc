@@ -33,7 +33,7 @@ bool RelayedConnection::Write(const UniqueFd& to, Direction& direction) {
       ::send(to.get(), direction.bytes.data(), direction.ready, MSG_DONTWAIT | MSG_NOSIGNAL);
   if (size < 0) {
     if (errno == EAGAIN) return false;
-    if (errno == EINTR) return true;
+    if (errno == EINTR || errno == ENOBUFS || errno == ENOMEM) return true;
     direction.bytes = {};
     direction.ready = 0;
     direction.is_lost = true;

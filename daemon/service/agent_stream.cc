@@ -23,7 +23,8 @@ namespace {
 constexpr int kHeartbeatMs = 5000;
 constexpr size_t kMaxSequencesPerMessage = 1024;
 
-constexpr size_t kMostWeight = 128 << 20;  // of a user's message
+constexpr size_t kMostWeight =
+    160 << 20;  // of a user's message: more than 16 MiB of an agent's windows
 
 absl::Status CheckWeight(const grpc::ByteBuffer& bytes) {
   grpc::ByteBuffer copy(bytes);
@@ -31,7 +32,7 @@ absl::Status CheckWeight(const grpc::ByteBuffer& bytes) {
   if (!reader.status().ok() ||
       wire::MessageWeight(reader, *v1::AgentMessage::descriptor(), kMostWeight) <= kMostWeight)
     return absl::OkStatus();  // or Parse says what is wrong
-  return absl::ResourceExhaustedError(absl::StrCat(
+  return absl::InvalidArgumentError(absl::StrCat(
       "a message of ", bytes.Length(), " bytes would take more than ", kMostWeight >> 20, " MiB"));
 }
 

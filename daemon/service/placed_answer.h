@@ -1,7 +1,7 @@
 // daemon/service/placed_answer.h - the answer to one question, with what it holds of its user's limits.
 //
-// Shape    Send ends the call; the places are given back when gRPC has sent the answer, or the call has ended: an answer that nobody reads
-//          stays in memory.
+// Shape    Send ends the call. The question's place is given back at once, the answer's room when gRPC has sent it, or the call has ended: an
+//          answer that nobody reads stays in memory.
 // Limits   Limit::kAnswerBytesPerUser.
 // Threads  Send once, on any thread. It deletes itself.
 // Source   grpcpp/support/server_callback.h: ServerUnaryReactor, OnDone.
@@ -11,10 +11,13 @@
 #include <google/protobuf/message_lite.h>
 #include <grpcpp/support/server_callback.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/base/mutex.h"
 #include "core/model/identity.h"
 #include "daemon/limits/limits.h"
 #include "daemon/service/rpc_status.h"
@@ -32,17 +35,26 @@ class PlacedAnswer final : public grpc::ServerUnaryReactor {
   // The response, where the status is OK.
   void Send(const Requester& requester, absl::Status status) {
     if (status.ok()) {
-      const auto bytes = static_cast<int64_t>(response_.ByteSizeLong());
+      // One that is larger than all of the limit has it alone.
+      const int64_t bytes = std::min(static_cast<int64_t>(response_.ByteSizeLong()) + kCallBytes,
+                                     limits_.Bytes(Limit::kAnswerBytesPerUser));
       absl::StatusOr<Share> room = limits_.Acquire(Limit::kAnswerBytesPerUser, requester, bytes);
       status = room.status();
       if (room.ok()) room_ = *std::move(room);
     }
     if (!status.ok()) response_.Clear();
+    place_ = {};  // who has the answer may ask the next
+    HandOver();
     Finish(ToRpc(status));
   }
-  void OnDone() override { delete this; }
+  void OnDone() override {
+    TakeOver();
+    delete this;
+  }
 
  private:
+  static constexpr int64_t kCallBytes = 4096;  // what a call takes beside its answer
+
   ~PlacedAnswer() override = default;
 
   Limits& limits_;

@@ -38,7 +38,11 @@ class Scale {
     const auto kind = WireFormatLite::GetTagWireType(tag);
     if (kind == WireFormatLite::WIRETYPE_LENGTH_DELIMITED) return WeighBytes(field, depth);
     if (kind == WireFormatLite::WIRETYPE_START_GROUP) weight_ = most_ + 1;
-    weight_ += field != nullptr ? kNumber : kText;
+    const bool known =
+        field != nullptr &&
+        kind == WireFormatLite::WireTypeForFieldType(
+                    static_cast<WireFormatLite::FieldType>(static_cast<int>(field->type())));
+    weight_ += known ? kNumber : kText;
     return WireFormatLite::SkipField(&in_, tag);
   }
 

@@ -20,6 +20,8 @@ namespace {
 constexpr int kMostProbes = 3;  // while the rules change
 constexpr absl::Duration kWatch = absl::Seconds(1);
 constexpr absl::Duration kEvictWithin = absl::Seconds(1);
+// Somewhat over what is answered, so that the call alone is refused, in its words.
+constexpr uint32_t kMostQuestion = ProfilerCalls::kMostSubmitBytes + (64 << 10);
 constexpr absl::Duration kSayWithin = absl::Seconds(1);
 
 // Who could end perfd anyway: what they send goes to gRPC without a detour.
@@ -34,8 +36,7 @@ GrpcHost::GrpcHost(Pipeline& pipeline, IdentityOptions identity, Accounts& accou
     : identities_(std::move(identity), accounts),
       shared_(pipeline, tls, limits),
       connections_(limits),
-      relay_(limits, {.sizes = {.most = Door::kMaxMessageBytes,
-                                .most_question = ProfilerCalls::kMostSubmitBytes},
+      relay_(limits, {.sizes = {.most = Door::kMaxMessageBytes, .most_question = kMostQuestion},
                       .is_trusted = [this](uint32_t uid) {
                         return identities_.FromUidAlone(uid).full_agent;
                       }}) {
