@@ -101,7 +101,9 @@ v1::Window FakeAgent::MakeWindow(const std::string& profile, uint64_t sequence,
   window.node = node_;
   window.stream_id = "stream-" + node_;
   window.sequence = sequence;
-  window.start_unix_ns = 1'700'000'000'000'000'000 + static_cast<int64_t>(sequence) * 5'000'000'000;
+  const auto count =
+      static_cast<int64_t>(sequence % 1'000'000);  // numbers may be as large as they like
+  window.start_unix_ns = 1'700'000'000'000'000'000 + count * 5'000'000'000;
   window.duration_ns = 5'000'000'000;
   window.setup = {"cpu-clock", 199, false, "per-thread", Provenance::kSampled};
   window.ranks = {{node_, 100, 1000, 7, 0, 1, RankSource::kPmix, "job", "app"}};
