@@ -56,8 +56,7 @@ TEST(MessageWeightTest, WhatIsNoMessageIsReadToItsFault) {
   EXPECT_LT(Weight(Repeated("\xff", 100)), 1000u);
   EXPECT_EQ(Weight(""), 0u);
   std::string deep;
-  for (int i = 0; i < 200; ++i)
-    deep = "\x0a" + std::string(1, static_cast<char>(deep.size() % 100)) + deep;
+  for (int i = 0; i < 200; ++i) deep.insert(0, {'\x0a', static_cast<char>(deep.size() % 100)});
   EXPECT_LT(Weight(deep), 100'000u);
 }
 
