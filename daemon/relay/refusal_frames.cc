@@ -44,7 +44,7 @@ std::string Field(absl::string_view name, absl::string_view value) {
   return absl::StrCat(kLiteralWithoutIndexing, HpackString(name), HpackString(value));
 }
 
-// Percent-encoding, which a grpc-message has, is left to nothing.
+// A grpc-message is percent-encoded: nothing is left that would need it.
 std::string Plain(absl::string_view words) {
   std::string plain(words.substr(0, kMostWords));
   for (char& c : plain) {

@@ -2,7 +2,7 @@
 //
 // Shape    Carry takes a client's connection and gives gRPC another one in its place, over which the same bytes go.
 // Why      gRPC 1.51 bounds what it receives by a memory quota only, and under that may use a connection that it has destroyed, which
-//          ends the process (docs/adr/0044). Without a quota it has no bound on messages that are not complete.
+//          ends the process (docs/adr/0046). Without a quota it has no bound on messages that are not complete.
 // Limits   daemon/relay/relayed_connection.h.
 // Errors   Carry: kUnavailable without descriptors, or after Close. Who breaks a rule of RequestMeter is in the log, a line a second.
 // Threads  thread-safe. Own thread: perfd-relay, which is_trusted is called on.

@@ -55,6 +55,13 @@ struct ServiceShared {
   WatchStreams watches;
 };
 
+// Runs `answer` on a query worker as the peer, within their limits; its status ends the call.
+grpc::ServerUnaryReactor* AnswerQuestion(ServiceShared& shared,
+                                         grpc::CallbackServerContext& context,
+                                         const absl::StatusOr<Peer>& peer,
+                                         google::protobuf::MessageLite& response,
+                                         std::function<absl::Status(const Requester&)> answer);
+
 class AgentCalls final
     : public v1::AgentService::WithRawCallbackMethod_Connect<v1::AgentService::Service> {
  public:
@@ -110,7 +117,6 @@ class ProfilerCalls final : public v1::Profiler::CallbackService {
   // Requests are kept until they are answered: gRPC alone would take 20 MiB of each.
   absl::StatusOr<Peer> Person(const Context& context, const Message& request,
                               size_t most_bytes = kMostQuestionBytes) const;
-  // Runs `answer` on a query worker as the caller; its status ends the call.
   Reactor* Answer(Context* context, const Message& asked, Message& response,
                   std::function<absl::Status(const Requester&)> answer,
                   size_t most_bytes = kMostQuestionBytes);

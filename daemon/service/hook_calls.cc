@@ -7,7 +7,6 @@
 #include "core/base/mutex.h"
 #include "core/base/status_macros.h"
 #include "core/wire/hook_wire.h"
-#include "daemon/service/placed_answer.h"
 #include "daemon/service/rpc_status.h"
 
 namespace perfd::daemon {
@@ -64,35 +63,17 @@ grpc::ServerUnaryReactor* HookCalls::End(Context* context, const v1::HookRequest
 grpc::ServerUnaryReactor* HookCalls::List(Context* context, const v1::HookListRequest* request,
                                           v1::HookListResponse* response) {
   TakeOver();
-  const absl::StatusOr<Peer> peer = peer_(*context);
-  absl::Status refused = peer.status();
+  absl::StatusOr<Peer> peer = peer_(*context);
   if (peer.ok() && !peer->person)
-    refused =
-        absl::PermissionDeniedError("an agent's certificate may not be used to ask questions");
-  absl::StatusOr<Share> place =
-      refused.ok() ? shared_.limits.Acquire(Limit::kQuestionsPerUser, peer->requester)
-                   : absl::StatusOr<Share>(refused);
-  if (!place.ok()) {
-    Reactor* refusal = context->DefaultReactor();
-    refusal->Finish(ToRpc(place.status()));
-    return refusal;
-  }
-  auto* reactor = new PlacedAnswer(shared_.limits, *response);
-  reactor->Hold(*std::move(place));
-  const auto answer = [this, request, response, requester = peer->requester]() -> absl::Status {
-    ASSIGN_OR_RETURN(const HookOverview overview,
-                     shared_.pipeline.hooks().List(requester, request->limit()));
-    *response = wire::ToProto(overview);
-    return absl::OkStatus();
-  };
-  const auto send = [reactor, answer, requester = peer->requester] {
-    reactor->Send(requester, answer());
-  };
-  const auto decline = [this, reactor] {
-    reactor->Finish(NotTaken(shared_.queries, "the daemon is busy: try again"));
-  };
-  if (!shared_.queries.Post(send, decline)) decline();
-  return reactor;
+    peer = absl::PermissionDeniedError("an agent's certificate may not be used to ask questions");
+  return AnswerQuestion(shared_, *context, peer, *response,
+                        [this, request, response](const Requester& requester) -> absl::Status {
+                          ASSIGN_OR_RETURN(
+                              const HookOverview overview,
+                              shared_.pipeline.hooks().List(requester, request->limit()));
+                          *response = wire::ToProto(overview);
+                          return absl::OkStatus();
+                        });
 }
 
 }  // namespace perfd::daemon

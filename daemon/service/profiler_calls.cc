@@ -28,31 +28,39 @@ absl::StatusOr<Peer> ProfilerCalls::Person(const Context& context, const Message
   return absl::PermissionDeniedError("an agent's certificate may not be used to ask questions");
 }
 
-grpc::ServerUnaryReactor* ProfilerCalls::Answer(
-    Context* context, const Message& asked, Message& response,
-    std::function<absl::Status(const Requester&)> answer, size_t most_bytes) {
-  const absl::StatusOr<Peer> peer = Person(*context, asked, most_bytes);
+grpc::ServerUnaryReactor* AnswerQuestion(ServiceShared& shared,
+                                         grpc::CallbackServerContext& context,
+                                         const absl::StatusOr<Peer>& peer,
+                                         google::protobuf::MessageLite& response,
+                                         std::function<absl::Status(const Requester&)> answer) {
   absl::StatusOr<Share> place =
-      peer.ok() ? shared_.limits.Acquire(Limit::kQuestionsPerUser, peer->requester)
+      peer.ok() ? shared.limits.Acquire(Limit::kQuestionsPerUser, peer->requester)
                 : absl::StatusOr<Share>(peer.status());
   if (!place.ok()) {
-    Reactor* refusal = context->DefaultReactor();
+    grpc::ServerUnaryReactor* refusal = context.DefaultReactor();
     refusal->Finish(ToRpc(place.status()));
     return refusal;
   }
-  auto* reactor = new PlacedAnswer(shared_.limits, response);
+  auto* reactor = new PlacedAnswer(shared.limits, response);
   reactor->Hold(*std::move(place));
   // Request and response stay valid until Finish, also when the client has gone.
-  const auto decline = [this, reactor] {
-    reactor->Finish(NotTaken(shared_.queries, "the daemon is busy: try again"));
+  const auto decline = [&shared, reactor] {
+    reactor->Finish(NotTaken(shared.queries, "the daemon is busy: try again"));
   };
-  const bool queued = shared_.queries.Post(
+  const bool queued = shared.queries.Post(
       [reactor, answer = std::move(answer), requester = peer->requester] {
         reactor->Send(requester, answer(requester));
       },
       decline);
   if (!queued) decline();
   return reactor;
+}
+
+grpc::ServerUnaryReactor* ProfilerCalls::Answer(
+    Context* context, const Message& asked, Message& response,
+    std::function<absl::Status(const Requester&)> answer, size_t most_bytes) {
+  return AnswerQuestion(shared_, *context, Person(*context, asked, most_bytes), response,
+                        std::move(answer));
 }
 
 grpc::ServerUnaryReactor* ProfilerCalls::Submit(Context* context, const v1::SubmitRequest* request,

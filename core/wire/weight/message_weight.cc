@@ -24,7 +24,7 @@ class Scale {
   size_t weight() const { return weight_; }
   // False: no further.
   bool Weigh(const Descriptor& type, int depth) {
-    if (depth > kMostDepth) return false;
+    if (depth > kMostDepth) return Refuse();
     while (const uint32_t tag = in_.ReadTag()) {
       if (!WeighField(type.FindFieldByNumber(WireFormatLite::GetTagFieldNumber(tag)), tag, depth))
         return false;
@@ -34,10 +34,16 @@ class Scale {
   }
 
  private:
+  // Of what no message of ours has.
+  bool Refuse() {
+    weight_ = most_ + 1;
+    return false;
+  }
+
   bool WeighField(const FieldDescriptor* field, uint32_t tag, int depth) {
     const auto kind = WireFormatLite::GetTagWireType(tag);
     if (kind == WireFormatLite::WIRETYPE_LENGTH_DELIMITED) return WeighBytes(field, depth);
-    if (kind == WireFormatLite::WIRETYPE_START_GROUP) weight_ = most_ + 1;
+    if (kind == WireFormatLite::WIRETYPE_START_GROUP) return Refuse();
     const bool known =
         field != nullptr &&
         kind == WireFormatLite::WireTypeForFieldType(

@@ -2,7 +2,7 @@
 //
 // Shape    MessageWeight reads the wire format and makes nothing: two bytes of it may become an object of 56.
 // Units    bytes, an estimate from above for the messages of perfd/v1.
-// Bounds   stops when more than `most` is found, and at kMostDepth messages within each other.
+// Bounds   stops when more than `most` is found.
 // Source   protobuf's wire format; google/protobuf/io/coded_stream.h.
 #ifndef CORE_WIRE_WEIGHT_MESSAGE_WEIGHT_H_
 #define CORE_WIRE_WEIGHT_MESSAGE_WEIGHT_H_
@@ -14,7 +14,8 @@
 
 namespace perfd::wire {
 
-// More than `most`, too, where it would be read no further: groups, which no message of ours has. What is no message weighs what is read of it.
+// More than `most`, too, for what no message of ours has: groups, and dozens of messages within each other. Bytes that are no message weigh what
+// is read of them, which is as far as they would be parsed.
 size_t MessageWeight(google::protobuf::io::ZeroCopyInputStream& bytes,
                      const google::protobuf::Descriptor& type, size_t most);
 
