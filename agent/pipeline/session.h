@@ -127,15 +127,15 @@ class Session final : private SampleSink {
   RawLocation Place(TrackedProcess& process, RuntimeAddress ip, uint64_t time_ns);
   // A child that ends without a signal to its parent: one of our own.
   bool IsShadow(int32_t pid) const;
-  void RecordCallPath(TrackedProcess& process, const perfd::agent::Sample& sample);
-  void ChooseStack(TrackedProcess& process, const perfd::agent::Sample& sample);
+  void RecordCallPath(TrackedProcess& process, const perfd::Sample& sample);
+  void ChooseStack(TrackedProcess& process, const perfd::Sample& sample);
   void ExchangeStacks();
   void CountPath(TrackedProcess& process, int32_t rank, bool kernel, uint64_t time_ns,
                  const CallPath& path);
   void RecordStackTroubles();
   void AwaitStacks();
 
-  void OnSample(const perfd::agent::Sample& sample) override;
+  void OnSample(const perfd::Sample& sample) override;
   void OnMapping(const MappingEvent& event) override;
   void OnTask(const TaskEvent& event) override;
   void OnLost(uint64_t records) override;

@@ -43,7 +43,7 @@ bool Session::IsShadow(int32_t pid) const {
   return stamp.ok() && stamp->exit_signal == 0;
 }
 
-void Session::OnSample(const perfd::agent::Sample& sample) {
+void Session::OnSample(const perfd::Sample& sample) {
   Accounting& accounting = windows_.accounting();
   ++accounting.seen;
   TrackedProcess* process = ranks_.Find(sample.pid);
@@ -88,6 +88,7 @@ void Session::OnTask(const TaskEvent& event) {
       break;
     case TaskEvent::Kind::kThreadStarted:
     case TaskEvent::Kind::kExited:
+    case TaskEvent::Kind::kRenamed:
       break;
   }
 }

@@ -34,7 +34,7 @@ StackTarget Describe(const TrackedProcess& process) {
 
 }  // namespace
 
-void Session::RecordCallPath(TrackedProcess& process, const perfd::agent::Sample& sample) {
+void Session::RecordCallPath(TrackedProcess& process, const perfd::Sample& sample) {
   const CallPaths callpaths = request_.spec.hotspots.callpaths;
   const bool kept = windows_.paths().kept();
   if (!windows_.paths().wanted()) return;
@@ -55,7 +55,7 @@ void Session::RecordCallPath(TrackedProcess& process, const perfd::agent::Sample
   }
 }
 
-void Session::ChooseStack(TrackedProcess& process, const perfd::agent::Sample& sample) {
+void Session::ChooseStack(TrackedProcess& process, const perfd::Sample& sample) {
   const auto location = stack_choice_.Next();
   if (!location.has_value() || *location < chosen_stacks_.size()) windows_.SkipPaths(1);
   if (!location.has_value()) return;

@@ -13,9 +13,10 @@ void CollectExplanations(RingBuffer& buffer, RecordDecoder& decoder, size_t ring
   for (auto bytes = buffer.Peek(&cursor); !bytes.empty(); bytes = buffer.Peek(&cursor)) {
     if (!RecordDecoder::ExplainsSamples(bytes)) continue;
     PerfRecord record = decoder.Decode(bytes);
-    if (std::holds_alternative<IgnoredRecord>(record)) continue;
+    const auto* task = std::get_if<TaskEvent>(&record);
+    if (task != nullptr && task->kind == TaskEvent::Kind::kRenamed) continue;
+    if (task != nullptr) time_ns = task->time_ns;
     if (const auto* mapping = std::get_if<MappingEvent>(&record)) time_ns = mapping->time_ns;
-    if (const auto* task = std::get_if<TaskEvent>(&record)) time_ns = task->time_ns;
     out->push_back({time_ns, ring, std::move(record)});
   }
 }

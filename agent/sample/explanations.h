@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "agent/sample/record_decoder.h"
 #include "agent/sample/ring_buffer.h"
+#include "core/perfdata/records/record_decoder.h"
 
 namespace perfd::agent {
 
@@ -22,7 +22,7 @@ struct Explanation {
   PerfRecord record;  // a mapping, a task event, or malformed
 };
 
-// Appends those that the last Snapshot saw; nothing of the ring is consumed.
+// Appends those that the last Snapshot saw, but for new names of threads; nothing of the ring is consumed.
 void CollectExplanations(RingBuffer& buffer, RecordDecoder& decoder, size_t ring,
                          std::vector<Explanation>* out);
 void SortByTime(std::vector<Explanation>* explanations);

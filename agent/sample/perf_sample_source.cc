@@ -223,6 +223,9 @@ void PerfSampleSource::Deliver(const PerfRecord& record, SampleRing& ring, Sampl
                  [](const IgnoredRecord&) {},
                  [&](Sample sample) {
                    sample.period = StandsFor(sample, ring);
+                   const KernelCauses* causes = rings_.event().kernel_causes.get();
+                   if (sample.kernel && causes != nullptr)
+                     sample.kernel_cause = causes->Of(sample.kernel_chain);
                    sink.OnSample(sample);
                  },
                  [&](const MappingEvent& event) { sink.OnMapping(event); },
@@ -268,6 +271,8 @@ void PerfSampleSource::OnTaskRecord(const TaskEvent& event, SampleRing& ring) {
       break;
     case TaskEvent::Kind::kExited:
       if (event.tid == ring.tid) rings_.RecordExit(ring);
+      break;
+    case TaskEvent::Kind::kRenamed:
       break;
   }
 }

@@ -6,9 +6,9 @@
 
 #include "agent/sample/perf_clock.h"
 #include "agent/sample/perf_event.h"
-#include "agent/sample/record_decoder.h"
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
+#include "core/perfdata/records/record_decoder.h"
 
 namespace perfd::agent {
 namespace {
@@ -24,7 +24,7 @@ constexpr size_t kMinSamples = 15;
 
 std::vector<int64_t> SampleTimes(RingBuffer& buffer, const perf_event_attr& attr) {
   std::vector<int64_t> times;
-  RecordDecoder decoder(attr.sample_type, PerfClockOffsetNs(ProcFs()), attr.sample_regs_user);
+  RecordDecoder decoder(EventLayout::Of(attr), PerfClockOffsetNs(ProcFs()));
   for (auto record = buffer.Next(); !record.empty(); record = buffer.Next()) {
     const PerfRecord decoded = decoder.Decode(record);
     const Sample* sample = std::get_if<Sample>(&decoded);

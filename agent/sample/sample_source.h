@@ -13,57 +13,13 @@
 #ifndef AGENT_SAMPLE_SAMPLE_SOURCE_H_
 #define AGENT_SAMPLE_SAMPLE_SOURCE_H_
 
-#include <cstddef>
 #include <cstdint>
-#include <span>
-#include <string>
 
 #include "absl/status/status.h"
-#include "core/base/address.h"
 #include "core/model/window.h"
+#include "core/perfdata/records/sample.h"
 
 namespace perfd::agent {
-
-struct Sample {
-  RuntimeAddress ip = 0;
-  int32_t pid = 0;
-  int32_t tid = 0;
-  uint64_t time_ns = 0;
-  uint32_t cpu = 0;
-  uint64_t period =
-      0;  // what it stands for, in the mean: more than the event's own where that rests
-  bool kernel = false;
-  RuntimeAddress user_ip = 0;  // of a kernel sample: where its thread came from; 0: not recorded
-  KernelCause kernel_cause = KernelCause::kUnknown;
-  std::span<const uint64_t> callchain;  // innermost first, user frames only; empty: not recorded
-  std::span<const uint64_t>
-      user_registers;  // with callpaths dwarf: AX BX CX DX SI DI BP SP IP R8 ... R15
-  std::span<const std::byte> user_stack;  // with callpaths dwarf
-};
-
-// A file or anonymous memory became executable in a process.
-struct MappingEvent {
-  int32_t pid = 0;
-  uint64_t time_ns = 0;
-  RuntimeAddress start = 0;
-  uint64_t length = 0;
-  FileOffset file_offset = 0;
-  uint64_t inode = 0;
-  uint32_t device_major = 0;
-  uint32_t device_minor = 0;
-  std::string
-      build_id;  // raw bytes, when the kernel gave it instead of inode and device; else empty
-  std::string path;
-};
-
-struct TaskEvent {
-  enum class Kind { kThreadStarted, kProcessForked, kExited, kExec };
-  Kind kind = Kind::kThreadStarted;
-  int32_t pid = 0;
-  int32_t tid = 0;
-  int32_t parent_pid = 0;  // of kThreadStarted and kProcessForked
-  uint64_t time_ns = 0;
-};
 
 class SampleSink {
  public:

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <ctime>
 
-#include "agent/sample/record_decoder.h"
+#include "core/perfdata/records/event_layout.h"
 
 namespace perfd::agent {
 namespace {

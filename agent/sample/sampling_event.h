@@ -36,6 +36,11 @@ struct SamplingOptions {
       0;  // per thread or CPU, rounded to a power of two of pages; 0: chosen by callpaths
 };
 
+// What each sample has, whatever is asked for.
+inline constexpr uint64_t kBaseSampleType = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP |
+                                            PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU |
+                                            PERF_SAMPLE_PERIOD;
+
 inline constexpr uint64_t kPlainRingBytes = 64u << 10;   // 199 Hz x 104 B: some 3 s without a Drain
 inline constexpr uint64_t kPieceRingBytes = 256u << 10;  // 199 Hz x 1.3 KiB: 1 s without a Drain
 

@@ -34,8 +34,9 @@ perf_event_attr Staggered(perf_event_attr attr, int32_t id) {
 }
 
 int StackRingsOf(const std::vector<std::unique_ptr<SampleRing>>& rings) {
-  return static_cast<int>(std::count_if(
-      rings.begin(), rings.end(), [](const auto& ring) { return ring->decoder.has_stacks(); }));
+  return static_cast<int>(std::count_if(rings.begin(), rings.end(), [](const auto& ring) {
+    return ring->decoder.layout().Has(PERF_SAMPLE_STACK_USER);
+  }));
 }
 
 struct OpenedRing {
@@ -91,10 +92,8 @@ bool ThreadRings::HasRing(int32_t tid) const {
 void ThreadRings::Add(PerfRing ring, const perf_event_attr& attr, int32_t pid, int32_t tid) {
   const int32_t id = tid != 0 ? tid : static_cast<int32_t>(rings_.size());
   rings_.push_back(std::make_unique<SampleRing>(
-      SampleRing{std::move(ring),
-                 RecordDecoder(attr.sample_type, clock_offset_ns_, attr.sample_regs_user,
-                               event_.kernel_causes.get()),
-                 pid, tid, StaggeredRate(event_.attr, event_.attr.sample_freq, id)}));
+      SampleRing{std::move(ring), RecordDecoder(EventLayout::Of(attr), clock_offset_ns_), pid, tid,
+                 StaggeredRate(event_.attr, event_.attr.sample_freq, id)}));
   if (tid != 0) open_tids_.insert(tid);
 }
 

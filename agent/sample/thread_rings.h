@@ -24,7 +24,7 @@
 #include "agent/procfs/procfs.h"
 #include "agent/sample/event_choice.h"
 #include "agent/sample/perf_event.h"
-#include "agent/sample/record_decoder.h"
+#include "core/perfdata/records/record_decoder.h"
 
 namespace perfd::agent {
 

@@ -5,7 +5,8 @@
 #include <map>
 
 #include "tests/unit/sample/fake_kernel.h"
-#include "tests/unit/sample/record_builder.h"
+#include "agent/sample/sampling_event.h"
+#include "tests/unit/perfdata/record_builder.h"
 
 namespace perfd::agent {
 namespace {
@@ -35,7 +36,7 @@ TEST(Explanations, AreInTheOrderOfTimeWhicheverRingTheyComeFrom) {
   ASSERT_TRUE(kernels[0].Write(Exec(10, 500)) && kernels[0].Write(Mapping(10, 600)));
   ASSERT_TRUE(kernels[1].Write(Lost()) && kernels[1].Write(Mapping(10, 400)) &&
               kernels[1].Write(Mapping(11, 500)));
-  RecordDecoder decoder(kBaseSampleType);
+  RecordDecoder decoder(EventLayout{.sample_type = kBaseSampleType});
   std::vector<Explanation> found;
   std::vector<RingBuffer> readers;
   for (FakeKernel& kernel : kernels) readers.push_back(kernel.Reader());
@@ -59,7 +60,7 @@ TEST(Explanations, MalformedOnesKeepTheirPlaceAndIgnoredOnesHaveNone) {
   const auto renamed =
       RecordBuilder(PERF_RECORD_COMM, 0).U32(1).U32(1).Text("x").SampleId().Build();
   ASSERT_TRUE(kernel.Write(Exec(10, 500)) && kernel.Write(short_exit) && kernel.Write(renamed));
-  RecordDecoder decoder(kBaseSampleType);
+  RecordDecoder decoder(EventLayout{.sample_type = kBaseSampleType});
   RingBuffer reader = kernel.Reader();
   reader.Snapshot();
   std::vector<Explanation> found;

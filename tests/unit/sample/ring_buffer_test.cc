@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "tests/unit/sample/fake_kernel.h"
-#include "tests/unit/sample/record_builder.h"
+#include "tests/unit/perfdata/record_builder.h"
 
 namespace perfd::agent {
 namespace {

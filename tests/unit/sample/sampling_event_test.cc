@@ -9,7 +9,7 @@
 #include <cstring>
 #include <string>
 
-#include "agent/sample/record_decoder.h"
+#include "core/perfdata/records/event_layout.h"
 #include "agent/sample/ring_budget.h"
 #include "agent/sample/thread_rings.h"
 #include "tests/unit/procfs/fake_proc.h"
@@ -67,7 +67,7 @@ TEST(MakeSamplingAttr, CallPaths) {
   EXPECT_EQ(fp.exclude_callchain_user, 0u);
   const perf_event_attr dwarf = MakeSamplingAttr(
       CpuClockEncoding(), {.callpaths = CallPaths::kDwarf, .stack_bytes = 1'000'003});
-  EXPECT_EQ(dwarf.sample_type & ~kDecodableSampleType, 0u);
+  EXPECT_TRUE(EventLayout::Of(dwarf).can_decode());
   EXPECT_EQ(dwarf.sample_regs_user, kUserRegisterMask);
   EXPECT_EQ(dwarf.sample_stack_user, 32768u);
   const perf_event_attr off = MakeSamplingAttr(CpuClockEncoding(), {});

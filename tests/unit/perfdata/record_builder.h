@@ -1,8 +1,8 @@
-// tests/unit/sample/record_builder.h - writes perf records byte by byte, independently of the decoder.
+// tests/unit/perfdata/record_builder.h - writes perf records byte by byte, independently of the decoder.
 //
 // Source   perf_event_open(2) "MMAP layout".
-#ifndef TESTS_UNIT_SAMPLE_RECORD_BUILDER_H_
-#define TESTS_UNIT_SAMPLE_RECORD_BUILDER_H_
+#ifndef TESTS_UNIT_PERFDATA_RECORD_BUILDER_H_
+#define TESTS_UNIT_PERFDATA_RECORD_BUILDER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace perfd::agent {
+namespace perfd {
 
 class RecordBuilder {
  public:
@@ -47,6 +47,6 @@ class RecordBuilder {
   std::vector<std::byte> bytes_;
 };
 
-}  // namespace perfd::agent
+}  // namespace perfd
 
-#endif  // TESTS_UNIT_SAMPLE_RECORD_BUILDER_H_
+#endif  // TESTS_UNIT_PERFDATA_RECORD_BUILDER_H_
