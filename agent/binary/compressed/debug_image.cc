@@ -4,13 +4,13 @@
 #include <gelf.h>
 #include <libelf.h>
 #include <sys/mman.h>
-#include <zstd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "core/zstd/zstd.h"
 
 namespace perfd::agent {
 namespace {
@@ -94,7 +94,7 @@ uint64_t Arrange(std::vector<Section>& sections) {
 bool Fill(const Section& section, std::byte* to) {
   const uint64_t size = section.header.sh_size;
   if (section.zstd)
-    return ZSTD_decompress(to, size, section.bytes.data(), section.bytes.size()) == size;
+    return DecompressBlock(section.bytes, {to, size});
   std::copy(section.bytes.begin(), section.bytes.end(), to);
   return true;
 }
