@@ -54,10 +54,10 @@ void Session::OnSample(const perfd::Sample& sample) {
   ++span_samples_;
   const WindowThread thread{process->info.rank, sample.pid, sample.tid};
   // Of a kernel sample, where its thread came from.
-  const RuntimeAddress ip = sample.kernel ? sample.user_ip : sample.ip;
+  const RuntimeAddress ip = sample.kernel ? sample.entry.user_ip : sample.ip;
   RawLocation leaf;
   if (ip != RuntimeAddress(0)) leaf = Place(*process, ip, sample.time_ns);
-  if (sample.kernel) leaf = InKernel(sample.kernel_cause, leaf);
+  if (sample.kernel) leaf = InKernel(sample.entry.cause, leaf);
   const bool counted = windows_.builder().Count(thread, leaf, sample.period, sample.time_ns);
   if (!first_sample_announced_) {
     first_sample_announced_ = true;

@@ -42,7 +42,7 @@ void Session::RecordCallPath(TrackedProcess& process, const perfd::Sample& sampl
   if (stacks_ == nullptr && CopiesStacks(callpaths) && tools_.open_stacks != nullptr)
     stacks_ = std::make_unique<StackWorker>(tools_.open_stacks, *tools_.clock,
                                             kept ? StackWorker::kMaxSources : kAutoStackSources);
-  if (stacks_ != nullptr && sample.user_registers.size() == kStackRegisters) {
+  if (stacks_ != nullptr && sample.user.registers.size() == kStackRegisters) {
     if (sample.time_ns >= process.space.exec_ns())
       ChooseStack(process, sample);
     else
@@ -69,9 +69,9 @@ void Session::ChooseStack(TrackedProcess& process, const perfd::Sample& sample) 
   task.rank = process.info.rank;
   task.kernel = sample.kernel;
   task.time_ns = sample.time_ns;
-  std::copy(sample.user_registers.begin(), sample.user_registers.end(),
+  std::copy(sample.user.registers.begin(), sample.user.registers.end(),
             task.copy.registers.begin());
-  task.copy.bytes.assign(sample.user_stack.begin(), sample.user_stack.end());
+  task.copy.bytes.assign(sample.user.stack.begin(), sample.user.stack.end());
 }
 
 void Session::ExchangeStacks() {

@@ -225,7 +225,7 @@ void PerfSampleSource::Deliver(const PerfRecord& record, SampleRing& ring, Sampl
                    sample.period = StandsFor(sample, ring);
                    const KernelCauses* causes = rings_.event().kernel_causes.get();
                    if (sample.kernel && causes != nullptr)
-                     sample.kernel_cause = causes->Of(sample.kernel_chain);
+                     sample.entry.cause = causes->Of(sample.entry.chain);
                    sink.OnSample(sample);
                  },
                  [&](const MappingEvent& event) { sink.OnMapping(event); },

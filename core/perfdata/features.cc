@@ -140,10 +140,9 @@ bool ReadInto(ByteReader& reader, std::string* out) {
 }
 
 bool ReadCpuCounts(ByteReader& reader, RecordingFacts* facts) {
-  const auto available = reader.Read<uint32_t>();
+  reader.Skip(sizeof(uint32_t));  // that there could be, then
   const auto online = reader.Read<uint32_t>();
   if (!reader.ok()) return false;
-  facts->cpus_available = available;
   facts->cpus_online = online;
   return true;
 }
@@ -167,18 +166,12 @@ bool ReadFeature(uint32_t feature, std::span<const std::byte> bytes, RecordingFa
       return ReadBuildIds(reader, &facts->modules);
     case Feature::kHostName:
       return ReadInto(reader, &facts->host);
-    case Feature::kOsRelease:
-      return ReadInto(reader, &facts->kernel);
-    case Feature::kVersion:
-      return ReadInto(reader, &facts->perf_version);
     case Feature::kArchitecture:
       return ReadInto(reader, &facts->machine);
     case Feature::kCpuCount:
       return ReadCpuCounts(reader, facts);
     case Feature::kCpuDescription:
       return ReadInto(reader, &facts->cpu);
-    case Feature::kCpuId:
-      return ReadInto(reader, &facts->cpu_id);
     case Feature::kTotalMemory:
       facts->memory_kib = reader.Read<uint64_t>();
       return reader.ok();

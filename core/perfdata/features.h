@@ -21,12 +21,9 @@ inline constexpr int kFeatureBits = 256;
 enum class Feature : uint32_t {
   kBuildId = 2,
   kHostName = 3,
-  kOsRelease = 4,
-  kVersion = 5,
   kArchitecture = 6,
   kCpuCount = 7,
   kCpuDescription = 8,
-  kCpuId = 9,
   kTotalMemory = 10,
   kCommandLine = 11,
   kEventDescription = 12,

@@ -43,13 +43,9 @@ struct RecordedCache {
 
 struct RecordingFacts {
   std::string host;
-  std::string kernel;
-  std::string perf_version;
   std::string machine;  // as uname -m
   std::string cpu;
-  std::string cpu_id;  // "GenuineIntel,6,85,4"
   std::string command;
-  uint32_t cpus_available = 0;
   uint32_t cpus_online = 0;
   uint64_t memory_kib = 0;
   uint64_t first_ns = 0;  // of its samples; 0: not told

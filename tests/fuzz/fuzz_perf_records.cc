@@ -21,10 +21,9 @@ constexpr size_t kRingBytes = 4096;
 // Reads every byte that the spans claim, for the address sanitizer.
 uint64_t Touch(const perfd::Sample& sample) {
   uint64_t sum = std::accumulate(sample.callchain.begin(), sample.callchain.end(), uint64_t{0});
-  sum = std::accumulate(sample.kernel_chain.begin(), sample.kernel_chain.end(), sum);
-  sum = std::accumulate(sample.user_registers.begin(), sample.user_registers.end(), sum);
-  for (const std::byte b : sample.user_stack) sum += static_cast<uint64_t>(b);
-  for (const std::byte b : sample.raw) sum += static_cast<uint64_t>(b);
+  sum = std::accumulate(sample.entry.chain.begin(), sample.entry.chain.end(), sum);
+  sum = std::accumulate(sample.user.registers.begin(), sample.user.registers.end(), sum);
+  for (const std::byte b : sample.user.stack) sum += static_cast<uint64_t>(b);
   return sum;
 }
 

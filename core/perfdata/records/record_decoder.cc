@@ -268,7 +268,7 @@ PerfRecord RecordDecoder::DecodeSample(ByteReader body, uint16_t misc) {
   sample.precise = (misc & PERF_RECORD_MISC_EXACT_IP) != 0;
   ReadFixedFields(body, &sample);
   SkipCounters(body);
-  if (!ReadCallchain(body, &sample) || !ReadRaw(body, &sample) || !SkipBranches(body) ||
+  if (!ReadCallchain(body, &sample) || !SkipRaw(body) || !SkipBranches(body) ||
       !ReadRegisters(body, &sample) || !ReadStack(body, &sample) || !ReadAccess(body, &sample)) {
     return MalformedRecord{};
   }
@@ -329,16 +329,16 @@ bool RecordDecoder::ReadCallchain(ByteReader& body, Sample* sample) {
     }
   }
   sample->callchain = callchain_;
-  sample->kernel_chain = kernel_chain_;
+  sample->entry.chain = kernel_chain_;
   return true;
 }
 
 // The size counts what fills it up to a multiple of eight with its own four bytes.
-bool RecordDecoder::ReadRaw(ByteReader& body, Sample* sample) const {
+bool RecordDecoder::SkipRaw(ByteReader& body) const {
   if (!Has(PERF_SAMPLE_RAW)) return true;
   const auto size = body.Read<uint32_t>();
   if (!body.ok() || size > body.remaining()) return false;
-  sample->raw = body.ReadSpan(size);
+  body.Skip(size);
   return true;
 }
 
@@ -362,9 +362,9 @@ bool RecordDecoder::ReadRegisters(ByteReader& body, Sample* sample) {
   const bool known = abi == PERF_SAMPLE_REGS_ABI_64 || abi == PERF_SAMPLE_REGS_ABI_32;
   if (!body.ok() || !known) return false;
   if (sample->kernel && (mask & kUserIpMask) != 0)
-    sample->user_ip = registers_[IndexOf(kUserIpMask, mask)];
+    sample->entry.user_ip = registers_[IndexOf(kUserIpMask, mask)];
   RetainUserRegisters(abi == PERF_SAMPLE_REGS_ABI_64);
-  sample->user_registers = registers_;
+  sample->user.registers = registers_;
   return true;
 }
 
@@ -390,7 +390,7 @@ bool RecordDecoder::ReadStack(ByteReader& body, Sample* sample) const {
   const std::span<const std::byte> bytes = body.ReadSpan(size);
   const auto used = body.Read<uint64_t>();
   if (!body.ok() || used > size) return false;
-  sample->user_stack = bytes.first(used);
+  sample->user.stack = bytes.first(used);
   return true;
 }
 

@@ -55,7 +55,7 @@ class RecordDecoder {
   void ReadFixedFields(ByteReader& body, Sample* sample) const;
   void SkipCounters(ByteReader& body) const;
   bool ReadCallchain(ByteReader& body, Sample* sample);
-  bool ReadRaw(ByteReader& body, Sample* sample) const;
+  bool SkipRaw(ByteReader& body) const;
   bool SkipBranches(ByteReader& body) const;
   bool ReadRegisters(ByteReader& body, Sample* sample);
   void RetainUserRegisters(bool wide);

@@ -17,6 +17,19 @@
 
 namespace perfd {
 
+// Of a sample of the kernel: how its thread came in.
+struct KernelEntry {
+  RuntimeAddress user_ip = 0;                 // where from; 0: not recorded
+  KernelCause cause = KernelCause::kUnknown;  // for who knows the kernel's symbols to say
+  std::span<const uint64_t> chain;            // as Sample::callchain, of the kernel
+};
+
+struct UserState {
+  // AX BX CX DX SI DI BP SP IP R8 ... R15; empty: not all of them were recorded.
+  std::span<const uint64_t> registers;
+  std::span<const std::byte> stack;
+};
+
 struct Sample {
   RuntimeAddress ip = 0;
   int32_t pid = 0;
@@ -27,14 +40,9 @@ struct Sample {
   uint64_t period = 0;
   bool kernel = false;
   bool precise = false;  // the processor says that `ip` is the instruction itself, not one after it
-  RuntimeAddress user_ip = 0;  // of a kernel sample: where its thread came from; 0: not recorded
-  KernelCause kernel_cause = KernelCause::kUnknown;  // for who knows the kernel's symbols to say
-  std::span<const uint64_t> callchain;     // innermost first, user frames only; empty: not recorded
-  std::span<const uint64_t> kernel_chain;  // the same, of the kernel
-  // AX BX CX DX SI DI BP SP IP R8 ... R15 of user space; empty: not all of them were recorded.
-  std::span<const uint64_t> user_registers;
-  std::span<const std::byte> user_stack;
-  std::span<const std::byte> raw;      // PERF_SAMPLE_RAW: what it is depends on the event
+  KernelEntry entry{};
+  std::span<const uint64_t> callchain;  // innermost first, user frames only; empty: not recorded
+  UserState user{};
   std::optional<MemoryAccess> access;  // the event's samples tell of one
 };
 

@@ -32,7 +32,7 @@ struct RecordingSink final : SampleSink {
     ++counts[s.tid];
     pids.insert(s.pid);
     if (s.callchain.size() > 1) ++with_callers;
-    if (!s.user_stack.empty() && s.user_registers.size() == 17) ++with_stack;
+    if (!s.user.stack.empty() && s.user.registers.size() == 17) ++with_stack;
     if (s.callchain.size() > 1 && !s.kernel && s.callchain[0] == s.ip) ++chains_from_ip;
   }
   void OnMapping(const MappingEvent& e) override { mappings.push_back(e); }

@@ -81,14 +81,14 @@ TEST(RecordDecoder, KernelSamplesTellHowTheirThreadCameIn) {
   };
   const auto bytes = with(PERF_RECORD_MISC_KERNEL, PERF_SAMPLE_REGS_ABI_64);
   const auto s = Expect<Sample>(decoder.Decode(bytes));
-  EXPECT_THAT(s.kernel_chain, ElementsAre(0xffffffff81000000, 0xffffffff82000000));
+  EXPECT_THAT(s.entry.chain, ElementsAre(0xffffffff81000000, 0xffffffff82000000));
   EXPECT_TRUE(s.callchain.empty());
-  EXPECT_EQ(s.user_ip, 0x401000u);
-  EXPECT_TRUE(s.user_registers.empty()) << "one is not enough to unwind";
+  EXPECT_EQ(s.entry.user_ip, 0x401000u);
+  EXPECT_TRUE(s.user.registers.empty()) << "one is not enough to unwind";
   const auto none = with(PERF_RECORD_MISC_KERNEL, PERF_SAMPLE_REGS_ABI_NONE);
-  EXPECT_EQ(Expect<Sample>(decoder.Decode(none)).user_ip, 0u);
+  EXPECT_EQ(Expect<Sample>(decoder.Decode(none)).entry.user_ip, 0u);
   const auto user = with(PERF_RECORD_MISC_USER, PERF_SAMPLE_REGS_ABI_64);
-  EXPECT_EQ(Expect<Sample>(decoder.Decode(user)).user_ip, 0u);
+  EXPECT_EQ(Expect<Sample>(decoder.Decode(user)).entry.user_ip, 0u);
 }
 
 // As perf record --call-graph dwarf asks on newer kernels, with SP and IP only, and with more than we need.
@@ -99,16 +99,16 @@ TEST(RecordDecoder, RegistersAreFoundByTheirBits) {
   for (uint64_t i = 0; i < kUserRegisterCount + 2; ++i) b.U64(100 + i);
   const auto bytes = b.Build();
   const auto s = Expect<Sample>(more.Decode(bytes));
-  ASSERT_EQ(s.user_registers.size(), static_cast<size_t>(kUserRegisterCount));
-  EXPECT_EQ(s.user_registers[8], 108u);
-  EXPECT_EQ(s.user_registers[9], 111u) << "R8 comes after two that are left out";
+  ASSERT_EQ(s.user.registers.size(), static_cast<size_t>(kUserRegisterCount));
+  EXPECT_EQ(s.user.registers[8], 108u);
+  EXPECT_EQ(s.user.registers[9], 111u) << "R8 comes after two that are left out";
   RecordDecoder fewer(Layout(PERF_SAMPLE_REGS_USER, 1u << 7));
   RecordBuilder sp = BaseSample(PERF_RECORD_MISC_KERNEL);
   sp.U64(PERF_SAMPLE_REGS_ABI_64).U64(0x7ffd0000);
   const auto stack = sp.Build();
   const auto without = Expect<Sample>(fewer.Decode(stack));
-  EXPECT_TRUE(without.user_registers.empty());
-  EXPECT_EQ(without.user_ip, 0u) << "it was not recorded";
+  EXPECT_TRUE(without.user.registers.empty());
+  EXPECT_EQ(without.entry.user_ip, 0u) << "it was not recorded";
 }
 
 TEST(RecordDecoder, RegistersAndStack) {
@@ -119,18 +119,18 @@ TEST(RecordDecoder, RegistersAndStack) {
   b.U64(32).Fill(24, 0xaa).Fill(8, 0).U64(24);
   const auto bytes = b.Build();
   const auto s = Expect<Sample>(decoder.Decode(bytes));
-  ASSERT_EQ(s.user_registers.size(), static_cast<size_t>(kUserRegisterCount));
-  EXPECT_EQ(s.user_registers[8], 108u) << "the instruction pointer";
-  ASSERT_EQ(s.user_stack.size(), 24u);
-  EXPECT_EQ(s.user_stack[23], std::byte{0xaa});
+  ASSERT_EQ(s.user.registers.size(), static_cast<size_t>(kUserRegisterCount));
+  EXPECT_EQ(s.user.registers[8], 108u) << "the instruction pointer";
+  ASSERT_EQ(s.user.stack.size(), 24u);
+  EXPECT_EQ(s.user.stack[23], std::byte{0xaa});
 }
 
 TEST(RecordDecoder, NoUserStateIsNoRegistersAndNoStack) {
   RecordDecoder decoder(Layout(PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER));
   const auto bytes = BaseSample().U64(PERF_SAMPLE_REGS_ABI_NONE).U64(0).Build();
   const auto s = Expect<Sample>(decoder.Decode(bytes));
-  EXPECT_TRUE(s.user_registers.empty());
-  EXPECT_TRUE(s.user_stack.empty());
+  EXPECT_TRUE(s.user.registers.empty());
+  EXPECT_TRUE(s.user.stack.empty());
 }
 
 TEST(RecordDecoder, SamplesThatContradictTheirLayoutAreMalformed) {
@@ -190,8 +190,7 @@ TEST(RecordDecoder, EveryFieldThatASampleCanHave) {
   EXPECT_EQ(s.period, 10'007u);
   EXPECT_TRUE(s.precise);
   EXPECT_THAT(s.callchain, ElementsAre(0x401000));
-  EXPECT_EQ(s.raw.size(), 12u);
-  EXPECT_EQ(s.user_registers.size(), static_cast<size_t>(kUserRegisterCount));
+  EXPECT_EQ(s.user.registers.size(), static_cast<size_t>(kUserRegisterCount));
   ASSERT_TRUE(s.access.has_value());
   EXPECT_EQ(s.access->address, RuntimeAddress(0x7f0000001000));
   EXPECT_EQ(s.access->latency_cycles, 225u);

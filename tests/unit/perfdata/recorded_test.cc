@@ -197,11 +197,11 @@ TEST(Recorded, APipeWithoutFeatures) {
 TEST(Recorded, CompressedWithTwoLayouts) {
   if (OtherRecordings().empty()) GTEST_SKIP() << "PERFD_RECORDINGS names no folder";
   const Reading read = ReadAll(Load(OtherRecordings() + "/zen2-zstd-data-src-na.perf.data"));
-  EXPECT_THAT(read.kinds,
-              UnorderedElementsAre(Pair(kMmap, 140), Pair(kComm, 2), Pair(kExit, 25),
-                                   Pair(kFork, 24), Pair(kSample, 242), Pair(kMmap2, 62),
-                                   Pair(kSwitch, 42), Pair(kRound, 1), Pair(kThreadMap, 1),
-                                   Pair(kCpuMap, 1), Pair(kTimeConv, 1)));
+  EXPECT_THAT(
+      read.kinds,
+      UnorderedElementsAre(Pair(kMmap, 140), Pair(kComm, 2), Pair(kExit, 25), Pair(kFork, 24),
+                           Pair(kSample, 242), Pair(kMmap2, 62), Pair(kSwitch, 42), Pair(kRound, 1),
+                           Pair(kThreadMap, 1), Pair(kCpuMap, 1), Pair(kTimeConv, 1)));
   EXPECT_EQ(read.counts.compression.records, 7u);
   EXPECT_EQ(read.counts.compression.bytes, 21417u);
   EXPECT_EQ(read.counts.compression.decompressed_bytes, 2073888u);
