@@ -4,7 +4,7 @@ namespace perfd::client {
 
 std::vector<CommandEntry> AllCommands() {
   return {SubmitCommand(), ValidateCommand(), ExplainCommand(),   ListCommand(),   StatusCommand(),
-          WatchCommand(),  ReportCommand(),   LoopsCommand(),     DiffCommand(),   HistoryCommand(),
+          WatchCommand(),  ReportCommand(),   LoopsCommand(),     DiffCommand(),   HistoryCommand(), MemoryCommand(),
           AuditCommand(),  CancelCommand(),   NodesCommand(),     LimitsCommand(), DoctorCommand(),
           HookCommand(),   VersionCommand(),  CompletionCommand()};
 }

@@ -18,6 +18,7 @@ CommandEntry ReportCommand();
 CommandEntry LoopsCommand();
 CommandEntry DiffCommand();
 CommandEntry HistoryCommand();
+CommandEntry MemoryCommand();
 CommandEntry AuditCommand();
 CommandEntry CancelCommand();
 CommandEntry NodesCommand();

@@ -1,6 +1,4 @@
-// perfctl explain: what a job file may say.
-#include "core/spec/explain.h"
-
+// perfctl explain and validate: what a job file may say, and whether it does.
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -9,9 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/commands/command_table.h"
+#include "client/commands/spec_source.h"
 #include "client/render/text_table.h"
 #include "core/json/status_json.h"
 #include "core/model/variant_name.h"
+#include "core/spec/explain.h"
+#include "core/spec/spec.h"
 
 namespace perfd::client {
 namespace {
@@ -34,7 +35,7 @@ std::string Variants() {
   return absl::StrCat("\nVariants; combined with +, as in NO_DIV+NO_RED\n", table.Render());
 }
 
-ExitCode Run(Terminal& terminal, const ExplainOptions& options) {
+ExitCode Explain(Terminal& terminal, const ExplainOptions& options) {
   if (options.schema) {
     terminal.out << ProfileJsonSchema();
     return ExitCode::kOk;
@@ -51,7 +52,29 @@ CommandRun DefineExplain(CLI::App& app) {
   auto options = std::make_shared<ExplainOptions>();  // shared by the parser and the command
   app.add_option("KEY", options->key, "A key or section, e.g. hotspots.frequency");
   app.add_flag("--schema", options->schema, "Print a JSON Schema for editors");
-  return [options](Terminal& terminal) { return Run(terminal, *options); };
+  return [options](Terminal& terminal) { return Explain(terminal, *options); };
+}
+
+ExitCode Validate(Terminal& terminal, const std::string& file) {
+  SpecFlags flags;
+  flags.file = file;
+  const auto spec = MakeSpec(flags, terminal.in);
+  if (!spec.ok())
+    return Fail(terminal, spec.status(),
+                absl::IsInvalidArgument(spec.status()) ? ExitCode::kInvalidSpec : ExitCode::kUsage);
+  if (terminal.json) {
+    terminal.out << JsonLine({{"valid", true}, {"unmeasured", ListUnmeasured(*spec)}});
+    return ExitCode::kOk;
+  }
+  terminal.out << "valid\n";
+  for (const std::string& note : ListUnmeasured(*spec)) Remark(terminal, "note: " + note);
+  return ExitCode::kOk;
+}
+
+CommandRun DefineValidate(CLI::App& app) {
+  auto file = std::make_shared<std::string>();  // shared by the parser and the command
+  app.add_option("FILE", *file, "Job file in YAML; - reads standard input")->required();
+  return [file](Terminal& terminal) { return Validate(terminal, *file); };
 }
 
 }  // namespace
@@ -68,6 +91,19 @@ EXAMPLES
 EXIT CODES
   0 ok   2 usage   3 no such key)",
           DefineExplain};
+}
+
+CommandEntry ValidateCommand() {
+  return {"validate", "Check a job file",
+          R"(Lists every error with its line and column. Needs no daemon.
+
+EXAMPLES
+  perfctl validate job.yaml
+  perfctl validate - < job.yaml
+
+EXIT CODES
+  0 valid   2 usage or unreadable file   5 invalid spec)",
+          DefineValidate};
 }
 
 }  // namespace perfd::client

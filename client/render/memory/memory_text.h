@@ -1,0 +1,31 @@
+// client/render/memory/memory_text.h - what the samples of a recording say about memory, for people and for programs.
+//
+// Shape    pure.
+//   JSON   version (1), provenance ("replayed"), recording{host, cpu, command, cpus, memory_kib, numa_nodes[] {id, memory_kib, cpus}},
+//          records{lost, malformed, late, damaged_features, truncated, unfinished, damage (text or null)},
+//          events[] {name, period or null, frequency or null, samples, accesses, latency_threshold or null},
+//          accesses (an object of counts), beyond[] {border: l1, l2, l3, node; share, share_low, share_high (null, and why_not: too_few,
+//          not_told), samples, untold}, processes[] {pid, name, threads, accesses}
+//   accesses  samples, weight, kernel, without_{address,latency,source}, loads[] and missed[] {level, samples, weight}, dtlb[]
+//          {result, samples, weight}, stores, hit_modified, locked, latency{low, high: of the median; histogram[] {low, high, samples}}
+// Units    latencies in cycles, shares 0..1, weights in what the event counts.
+#ifndef CLIENT_RENDER_MEMORY_MEMORY_TEXT_H_
+#define CLIENT_RENDER_MEMORY_MEMORY_TEXT_H_
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "client/recording/recorded_memory.h"
+#include "client/render/text_style.h"
+
+namespace perfd::client {
+
+std::string RenderMemory(const RecordedMemory& memory, size_t top, const TextStyle& style);
+nlohmann::ordered_json MemoryToJson(const RecordedMemory& memory);
+// What a reader has to know about the recording, a line each: losses, damage, what a threshold hides.
+std::vector<std::string> MemoryRemarks(const RecordedMemory& memory);
+
+}  // namespace perfd::client
+
+#endif  // CLIENT_RENDER_MEMORY_MEMORY_TEXT_H_
