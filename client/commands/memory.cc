@@ -10,6 +10,7 @@
 #include "client/commands/command_table.h"
 #include "client/recording/recorded_memory.h"
 #include "client/render/memory/memory_text.h"
+#include "client/render/memory/samples_csv.h"
 #include "core/base/status_macros.h"
 #include "core/json/status_json.h"
 #include "core/perfdata/recording.h"
@@ -20,28 +21,36 @@ namespace {
 struct MemoryOptions {
   std::string recording;
   size_t top = 12;
+  bool csv = false;
 };
 
-absl::StatusOr<RecordedMemory> ReadRecording(Terminal& terminal, const std::string& path) {
+absl::StatusOr<RecordedMemory> ReadRecording(Terminal& terminal, const MemoryOptions& options) {
   ASSIGN_OR_RETURN(std::unique_ptr<RecordingBytes> bytes,
-                   OpenRecordingBytes(path == "-" ? "/dev/stdin" : path));
+                   OpenRecordingBytes(options.recording == "-" ? "/dev/stdin" : options.recording));
   ASSIGN_OR_RETURN(const std::unique_ptr<Recording> recording, Recording::Open(std::move(bytes)));
-  const auto progress = [&](uint64_t records) {
-    terminal.err << '\r' << records << " records" << std::flush;
-  };
-  const bool shown = terminal.err_is_tty && !terminal.json;
-  RecordedMemory memory =
-      SummarizeMemory(*recording, shown ? progress : std::function<void(uint64_t)>());
+  RecordingObserver observer;
+  const bool shown = terminal.err_is_tty && !terminal.json && !options.csv;
+  if (shown)
+    observer.progress = [&](uint64_t records) {
+      terminal.err << '\r' << records << " records" << std::flush;
+    };
+  if (options.csv) {
+    terminal.out << SamplesCsvHeader();
+    observer.access = [&](const RecordedEvent& event, const Sample& sample) {
+      terminal.out << SamplesCsvRow(event.name, sample);
+    };
+  }
+  RecordedMemory memory = SummarizeMemory(*recording, observer);
   if (shown) terminal.err << '\r';
   return memory;
 }
 
 ExitCode Run(Terminal& terminal, const MemoryOptions& options) {
-  const absl::StatusOr<RecordedMemory> memory = ReadRecording(terminal, options.recording);
+  const absl::StatusOr<RecordedMemory> memory = ReadRecording(terminal, options);
   if (!memory.ok()) return Fail(terminal, memory.status());
   if (terminal.json)
     terminal.out << JsonLine(MemoryToJson(*memory));
-  else
+  else if (!options.csv)
     terminal.out << RenderMemory(*memory, options.top, terminal.style);
   for (const std::string& remark : MemoryRemarks(*memory)) Remark(terminal, "note: " + remark);
   return memory->damage.ok() ? ExitCode::kOk : ExitCode::kPartial;
@@ -53,7 +62,13 @@ CommandRun DefineMemory(CLI::App& app) {
                  "Recording of perf (perf.data), in file or pipe form; - reads standard input")
       ->required();
   app.add_option("--top", options->top, "Processes shown")->check(CLI::PositiveNumber);
-  return [options](Terminal& terminal) { return Run(terminal, *options); };
+  app.add_flag("--csv", options->csv, "Print each sampled access as a row of CSV");
+  return [options](Terminal& terminal) -> ExitCode {
+    if (terminal.json && options->csv)
+      return Fail(terminal, absl::InvalidArgumentError("--csv and --json: one of them"),
+                  ExitCode::kUsage);
+    return Run(terminal, *options);
+  };
 }
 
 }  // namespace
@@ -69,6 +84,7 @@ EXAMPLES
   perf mem record -t load ./app && perfctl memory --recording perf.data
   perf mem record -o - ./app | perfctl memory --recording -
   perfctl --json memory --recording perf.data
+  perfctl memory --recording perf.data --csv > accesses.csv
 
 EXIT CODES
   0 read   1 not a recording that can be read   3 no such file   8 damaged: what came before the damage is shown)",

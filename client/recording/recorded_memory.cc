@@ -23,7 +23,8 @@ uint32_t LatencyThreshold(const perf_event_attr& attr) {
   return load_latency ? static_cast<uint32_t>(attr.config1 & 0xffff) : 0;
 }
 
-bool Tells(const MemoryAccess& access) {
+bool Tells(const Sample& sample) {
+  const MemoryAccess access = sample.access.value_or(MemoryAccess{});
   return access.address != RuntimeAddress(0) || access.latency_cycles != 0 ||
          access.source != MemorySource{};
 }
@@ -70,7 +71,7 @@ class Summary {
   void OnSample(size_t event, const Sample& sample) {
     if (samples_.size() <= event) samples_.resize(event + 1);
     ++samples_[event].samples;
-    if (!sample.access.has_value() || !Tells(*sample.access)) return;
+    if (!Tells(sample)) return;
     ++samples_[event].accesses;
     const SampledAccess access{sample.tid, sample.time_ns, sample.period, sample.kernel,
                                *sample.access};
@@ -98,8 +99,7 @@ class Summary {
 
 }  // namespace
 
-RecordedMemory SummarizeMemory(Recording& recording,
-                               const std::function<void(uint64_t records)>& progress) {
+RecordedMemory SummarizeMemory(Recording& recording, const RecordingObserver& observer) {
   RecordedMemory out;
   Summary summary;
   uint64_t records = 0;
@@ -108,7 +108,10 @@ RecordedMemory SummarizeMemory(Recording& recording,
     if (!next.ok()) out.damage = next.status();
     if (!next.ok() || !next->has_value()) break;
     summary.Add(**next);
-    if (++records % kProgressEvery == 0 && progress) progress(records);
+    const auto* sample = std::get_if<Sample>(&(*next)->record);
+    if (observer.access && sample != nullptr && Tells(*sample))
+      observer.access(recording.events()[(*next)->event], *sample);
+    if (++records % kProgressEvery == 0 && observer.progress) observer.progress(records);
   }
   out.facts = recording.facts();
   for (std::string* text : {&out.facts.host, &out.facts.cpu, &out.facts.command})

@@ -41,9 +41,14 @@ struct RecordedMemory {
   MemoryFigures figures{};
 };
 
-// `progress` is told of every so many records how many there were; it may be empty.
-RecordedMemory SummarizeMemory(Recording& recording,
-                               const std::function<void(uint64_t records)>& progress);
+// Each may be empty.
+struct RecordingObserver {
+  std::function<void(uint64_t records)> progress;  // how many there were, now and then
+  std::function<void(const RecordedEvent& event, const Sample& sample)>
+      access;  // each that tells of one
+};
+
+RecordedMemory SummarizeMemory(Recording& recording, const RecordingObserver& observer);
 
 }  // namespace perfd::client
 

@@ -70,4 +70,52 @@ Words BorderWords(MemoryBorder border) {
   return {"", ""};
 }
 
+Words OperationWords(MemoryOperation operation) {
+  switch (operation) {
+    case MemoryOperation::kUnknown:
+      return {"not told", "unknown"};
+    case MemoryOperation::kLoad:
+      return {"load", "load"};
+    case MemoryOperation::kStore:
+      return {"store", "store"};
+    case MemoryOperation::kPrefetch:
+      return {"prefetch", "prefetch"};
+    case MemoryOperation::kExecute:
+      return {"instruction", "execute"};
+  }
+  return {"not told", "unknown"};
+}
+
+Words SnoopWords(SnoopResult result) {
+  switch (result) {
+    case SnoopResult::kUnknown:
+      return {"not told", "unknown"};
+    case SnoopResult::kNone:
+      return {"none", "none"};
+    case SnoopResult::kHit:
+      return {"hit", "hit"};
+    case SnoopResult::kMiss:
+      return {"miss", "miss"};
+    case SnoopResult::kHitModified:
+      return {"hit a changed line", "hit_modified"};
+    case SnoopResult::kForwarded:
+      return {"forwarded", "forwarded"};
+    case SnoopResult::kFromPeer:
+      return {"from a peer", "peer"};
+  }
+  return {"not told", "unknown"};
+}
+
+Words LockWords(LockState state) {
+  switch (state) {
+    case LockState::kUnknown:
+      return {"not told", "unknown"};
+    case LockState::kNotLocked:
+      return {"no", "no"};
+    case LockState::kLocked:
+      return {"yes", "yes"};
+  }
+  return {"not told", "unknown"};
+}
+
 }  // namespace perfd::client

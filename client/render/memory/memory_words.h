@@ -15,6 +15,9 @@ struct Words {
 Words LevelWords(MemoryLevel level);
 Words TlbWords(TlbResult result);
 Words BorderWords(MemoryBorder border);
+Words OperationWords(MemoryOperation operation);
+Words SnoopWords(SnoopResult result);
+Words LockWords(LockState state);
 
 }  // namespace perfd::client
 
