@@ -1,10 +1,15 @@
 #include <linux/capability.h>
 
+#include <cstring>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "agent/doctor/check_scope.h"
 #include "agent/sample/event_choice.h"
+#include "agent/sample/memory/memory_events.h"
 #include "agent/sample/perf_event.h"
 
 namespace perfd::agent {
@@ -37,10 +42,12 @@ void CheckSysctl(const CheckScope& scope, const SysctlRule& rule) {
   scope.Add(std::move(check));
 }
 
+int Probe(const CheckScope& scope, const perf_event_attr& attr) {
+  return scope.options.probe ? scope.options.probe(attr) : ProbePerfEvent(attr);
+}
+
 void CheckEvent(const CheckScope& scope, const char* event, bool optional, const std::string& fix) {
-  const auto probe = [&](const perf_event_attr& attr) {
-    return scope.options.probe ? scope.options.probe(attr) : ProbePerfEvent(attr);
-  };
+  const auto probe = [&](const perf_event_attr& attr) { return Probe(scope, attr); };
   SamplingOptions sampling;
   sampling.event = event;
   const absl::StatusOr<ChosenEvent> chosen = ChooseEvent(sampling, probe);
@@ -53,6 +60,61 @@ void CheckEvent(const CheckScope& scope, const char* event, bool optional, const
   check.fix =
       absl::IsPermissionDenied(chosen.status()) ? "sysctl -w kernel.perf_event_paranoid=1" : fix;
   scope.Add(std::move(check));
+}
+
+std::string Found(const MemoryEventPlan& plan) {
+  std::vector<std::string> names;
+  for (const MemoryEvent& event : plan.events) names.push_back(event.event.name);
+  const std::string events = absl::StrJoin(names, ", ");
+  switch (plan.obstacle) {
+    case MemoryObstacle::kNone:
+      return absl::StrCat(plan.method == MemoryMethod::kPebs ? "PEBS: " : "IBS: ", events,
+                          plan.lowest_threshold == 0 ? ", without a threshold of latency" : "");
+    case MemoryObstacle::kNoPmu:
+      return "the kernel has no PMU: a hypervisor hides it, or its driver is missing";
+    case MemoryObstacle::kNoEvents:
+      return "the PMU has neither mem-loads (PEBS) nor IBS: the processor, or a hypervisor that "
+             "hides them";
+    case MemoryObstacle::kNotPermitted:
+      return absl::StrCat(events, ": not permitted");
+    case MemoryObstacle::kInUse:
+      return absl::StrCat(events, ": in use by a watchdog or another profiler");
+    case MemoryObstacle::kDoesNotOpen:
+      return absl::StrCat(events, ": the kernel names them and refuses them (",
+                          std::generic_category().message(plan.error), ")");
+  }
+  return "";
+}
+
+const char* FixOf(MemoryObstacle obstacle) {
+  switch (obstacle) {
+    case MemoryObstacle::kNone:
+      return "";
+    case MemoryObstacle::kNotPermitted:
+      return "sysctl -w kernel.perf_event_paranoid=1";
+    case MemoryObstacle::kInUse:
+      return "sysctl -w kernel.nmi_watchdog=0  # or end the other profiler";
+    case MemoryObstacle::kNoPmu:
+    case MemoryObstacle::kNoEvents:
+    case MemoryObstacle::kDoesNotOpen:
+      return "virsh edit this-machine  # let it have the PMU with PEBS or IBS, when it is a "
+             "virtual "
+             "machine";
+  }
+  return "";
+}
+
+// What memory samples would be made of. Optional: no profile needs them.
+void CheckMemoryEvents(const CheckScope& scope) {
+  constexpr uint64_t kThreshold = 30;  // cycles: beyond L1
+  const MemoryEventPlan plan =
+      PlanMemoryEvents(scope.options.sys_root, kThreshold,
+                       [&](const perf_event_attr& attr) { return Probe(scope, attr); });
+  scope.Add({.name = "memory samples",
+             .ok = plan.obstacle == MemoryObstacle::kNone,
+             .optional = true,
+             .found = Found(plan),
+             .fix = FixOf(plan.obstacle)});
 }
 
 }  // namespace
@@ -75,6 +137,7 @@ void CheckPerf(const CheckScope& scope) {
   CheckEvent(scope, "cycles", true,
              "virsh edit this-machine  # <features><pmu state='on'/></features>, when it is a "
              "virtual machine");
+  CheckMemoryEvents(scope);
 }
 
 }  // namespace perfd::agent

@@ -54,6 +54,10 @@ constexpr CheckFix kFixes[] = {
      "sysctl -w kernel.perf_event_paranoid=1  # else boot a kernel with CONFIG_PERF_EVENTS=y"},
     {"perf_event_open cycles",
      "virsh edit MACHINE  # <features><pmu state='on'/></features>, when it is a virtual machine"},
+    {"memory samples",
+     "virsh edit MACHINE  # let it have the PMU with PEBS or IBS, when it is a virtual machine; "
+     "where they are not permitted: "
+     "sysctl -w kernel.perf_event_paranoid=1"},
     {"CAP_PERFMON", kUnitGivesIt},
     {"CAP_SYS_PTRACE", kUnitGivesIt},
     {"CAP_CHECKPOINT_RESTORE", kUnitGivesIt},

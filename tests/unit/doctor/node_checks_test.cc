@@ -25,6 +25,10 @@ class NodeChecksTest : public testing::Test {
     proc_.Write("mounts", "none /cg cgroup2 rw 0 0\n");
     proc_.Write("kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
     proc_.Write(".build-id/x", "");
+    const std::string pmu = "bus/event_source/devices/cpu/";
+    proc_.Write(pmu + "type", "4\n");
+    proc_.Write(pmu + "format/event", "config:0-7\n");
+    proc_.Write(pmu + "events/mem-loads", "event=0xcd\n");
     options_.pid = 7;
     options_.sys_root = options_.debug_root = proc_.root();
     options_.probe = [](const perf_event_attr&) { return 0; };
@@ -111,6 +115,18 @@ TEST_F(NodeChecksTest, NoPmuIsOptional) {
   EXPECT_TRUE(Check("perf_event_open cycles").optional);
   EXPECT_TRUE(Check("perf_event_open cpu-clock").ok);
   EXPECT_FALSE(Check("perf_event_open cpu-clock").optional);
+}
+
+TEST_F(NodeChecksTest, MemorySamplesAreOptionalAndSayWhatTheyWouldBeMadeOf) {
+  EXPECT_EQ(Check("memory samples").found, "PEBS: cpu/mem-loads/, without a threshold of latency");
+  options_.probe = [](const perf_event_attr& a) { return a.type == 4 ? EBUSY : 0; };
+  const NodeCheck busy = Check("memory samples");
+  EXPECT_FALSE(busy.ok);
+  EXPECT_TRUE(busy.optional);
+  EXPECT_THAT(busy.found, HasSubstr("in use by a watchdog"));
+  EXPECT_THAT(busy.fix, HasSubstr("nmi_watchdog"));
+  options_.sys_root = "/nowhere";
+  EXPECT_THAT(Check("memory samples").found, HasSubstr("no PMU"));
 }
 
 TEST_F(NodeChecksTest, UserModeNeedsNoCapabilities) {
