@@ -23,8 +23,12 @@ std::vector<CommitQueue::Write> CommitQueue::Drain() {
   mutex_.Await(absl::Condition(this, &CommitQueue::HasWork));
   mutex_.AwaitWithTimeout(absl::Condition(this, &CommitQueue::ShouldCommit), delay_);
   std::vector<Write> batch;
+  size_t batch_bytes = 0;
   while (!writes_.empty() && batch.size() < kMaxBatch) {
-    bytes_ -= writes_.front().bytes;
+    const size_t bytes = writes_.front().bytes;
+    if (!batch.empty() && batch_bytes + bytes > kMaxBatchBytes) break;
+    batch_bytes += bytes;
+    bytes_ -= bytes;
     if (writes_.front().urgent) --urgent_;
     batch.push_back(std::move(writes_.front()));
     writes_.pop_front();

@@ -1,7 +1,7 @@
 // daemon/store/commit_queue.h - writes that wait for the next commit, so that many share one.
 //
 // Shape    a batch is everything that waits, once the oldest has waited `delay` or one of them is urgent.
-// Units    bounded by count and by bytes; Push refuses what does not fit.
+// Units    bounded by count and by bytes, as is a batch; Push refuses what does not fit.
 // Threads  thread-safe; one thread takes batches.
 #ifndef DAEMON_STORE_COMMIT_QUEUE_H_
 #define DAEMON_STORE_COMMIT_QUEUE_H_
@@ -32,6 +32,8 @@ class CommitQueue {
   static constexpr size_t kMaxWrites = size_t{1} << 17;
   static constexpr size_t kMaxBytes = size_t{512} << 20;
   static constexpr size_t kMaxBatch = 512;
+  // A commit of more would hold up the urgent ones behind it for seconds; one write alone may have more.
+  static constexpr size_t kMaxBatchBytes = size_t{16} << 20;
 
   explicit CommitQueue(absl::Duration delay) : delay_(delay) {}
 
@@ -44,7 +46,7 @@ class CommitQueue {
  private:
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closed_ || !writes_.empty(); }
   bool ShouldCommit() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return closed_ || urgent_ > 0 || writes_.size() >= kMaxBatch;
+    return closed_ || urgent_ > 0 || writes_.size() >= kMaxBatch || bytes_ >= kMaxBatchBytes;
   }
 
   const absl::Duration delay_;
