@@ -9,12 +9,12 @@ namespace perfd::daemon {
 absl::Status CommitQueue::Push(Write write) {
   MutexLock lock(&mutex_);
   if (closed_) return absl::UnavailableError("the store is closing");
-  if (writes_.size() >= kMaxWrites || bytes_ + write.bytes > kMaxBytes) {
+  if (Waiting() >= kMaxWrites || bytes_ + write.bytes > kMaxBytes) {
     return absl::UnavailableError("the store cannot keep up: its queue is full");
   }
   bytes_ += write.bytes;
   if (write.urgent) ++urgent_;
-  writes_.push_back(std::move(write));
+  (write.ahead ? ahead_ : writes_).push_back(std::move(write));
   return absl::OkStatus();
 }
 
@@ -24,14 +24,15 @@ std::vector<CommitQueue::Write> CommitQueue::Drain() {
   mutex_.AwaitWithTimeout(absl::Condition(this, &CommitQueue::ShouldCommit), delay_);
   std::vector<Write> batch;
   size_t batch_bytes = 0;
-  while (!writes_.empty() && batch.size() < kMaxBatch) {
-    const size_t bytes = writes_.front().bytes;
+  while (Waiting() > 0 && batch.size() < kMaxBatch) {
+    std::deque<Write>& from = ahead_.empty() ? writes_ : ahead_;
+    const size_t bytes = from.front().bytes;
     if (!batch.empty() && batch_bytes + bytes > kMaxBatchBytes) break;
     batch_bytes += bytes;
     bytes_ -= bytes;
-    if (writes_.front().urgent) --urgent_;
-    batch.push_back(std::move(writes_.front()));
-    writes_.pop_front();
+    if (from.front().urgent) --urgent_;
+    batch.push_back(std::move(from.front()));
+    from.pop_front();
   }
   return batch;
 }
@@ -43,7 +44,7 @@ void CommitQueue::Close() {
 
 size_t CommitQueue::size() const {
   MutexLock lock(&mutex_);
-  return writes_.size();
+  return Waiting();
 }
 
 }  // namespace perfd::daemon

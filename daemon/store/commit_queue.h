@@ -1,6 +1,7 @@
 // daemon/store/commit_queue.h - writes that wait for the next commit, so that many share one.
 //
-// Shape    a batch is everything that waits, once the oldest has waited `delay` or one of them is urgent.
+// Shape    a batch is everything that waits, once the oldest has waited `delay` or one of them is urgent. What depends on nothing
+//          that waits goes ahead of it, in its own order: a new profile does not wait for the windows of all others.
 // Units    bounded by count and by bytes, as is a batch; Push refuses what does not fit.
 // Threads  thread-safe; one thread takes batches.
 #ifndef DAEMON_STORE_COMMIT_QUEUE_H_
@@ -27,6 +28,7 @@ class CommitQueue {
     std::function<void(absl::Status)> done;  // after the commit, or with the reason there was none
     size_t bytes = 0;
     bool urgent = false;
+    bool ahead = false;
   };
 
   static constexpr size_t kMaxWrites = size_t{1} << 17;
@@ -44,13 +46,17 @@ class CommitQueue {
   size_t size() const;
 
  private:
-  bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closed_ || !writes_.empty(); }
+  size_t Waiting() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return ahead_.size() + writes_.size();
+  }
+  bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closed_ || Waiting() > 0; }
   bool ShouldCommit() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return closed_ || urgent_ > 0 || writes_.size() >= kMaxBatch || bytes_ >= kMaxBatchBytes;
+    return closed_ || urgent_ > 0 || Waiting() >= kMaxBatch || bytes_ >= kMaxBatchBytes;
   }
 
   const absl::Duration delay_;
   mutable Mutex mutex_;
+  std::deque<Write> ahead_ ABSL_GUARDED_BY(mutex_);
   std::deque<Write> writes_ ABSL_GUARDED_BY(mutex_);
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t urgent_ ABSL_GUARDED_BY(mutex_) = 0;

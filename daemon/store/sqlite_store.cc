@@ -206,7 +206,7 @@ absl::Status SqliteStore::Update(ProfileStatus status, std::function<void(absl::
 }
 
 absl::Status SqliteStore::Wait(std::function<absl::Status(Database&)> write,
-                               std::function<void()> committed) {
+                               std::function<void()> committed, bool ahead) {
   struct Outcome {
     Notification ready;
     absl::Status status;
@@ -222,17 +222,19 @@ absl::Status SqliteStore::Wait(std::function<absl::Status(Database&)> write,
                          outcome->ready.Notify();
                        },
                    .bytes = kSmallWriteBytes,
-                   .urgent = true}));
+                   .urgent = true,
+                   .ahead = ahead}));
   if (!outcome->ready.WaitForNotificationWithTimeout(options_.most_wait)) return TooSlow();
   return outcome->status;
 }
 
 absl::StatusOr<std::string> SqliteStore::Create(const ProfileStatus& status) {
   auto id = std::make_shared<std::string>();  // shared with a writer that may outlive the wait
-  RETURN_IF_ERROR(Wait([id, status](Database& db) -> absl::Status {
+  const auto insert = [id, status](Database& db) -> absl::Status {
     ASSIGN_OR_RETURN(*id, InsertProfile(db, status));
     return absl::OkStatus();
-  }));
+  };
+  RETURN_IF_ERROR(Wait(insert, {}, /*ahead=*/true));
   return *id;
 }
 

@@ -114,9 +114,9 @@ class SqliteStore {
   void CommitBatch(std::vector<CommitQueue::Write>& batch);
   absl::Status CommitTogether(std::vector<CommitQueue::Write>& batch,
                               std::vector<absl::Status>* own);
-  // `committed` runs on the writer thread; may be empty.
+  // `committed` runs on the writer thread; may be empty. `ahead`: as of CommitQueue::Write.
   absl::Status Wait(std::function<absl::Status(Database&)> write,
-                    std::function<void()> committed = {});
+                    std::function<void()> committed = {}, bool ahead = false);
   absl::Status TooSlow() const;
   void RecordOutcome(const absl::Status& status);
 

@@ -63,7 +63,8 @@ absl::StatusOr<HookRecord> SqliteStore::AdmitHookJob(HookAdmission admission, La
                                      if (admitting->Answer(answer) && late) late(answer);
                                    },
                                .bytes = kSmallWriteBytes,
-                               .urgent = true}));
+                               .urgent = true,
+                               .ahead = true}));
   const std::optional<absl::StatusOr<HookRecord>> answer = admitting->Await(options_.most_wait);
   if (answer.has_value()) return *answer;
   return absl::DeadlineExceededError(TooSlow().message());
@@ -77,7 +78,8 @@ absl::Status SqliteStore::BeginHookJob(int64_t id, const std::string& node) {
                               LogWarning("that a node began a job is not stored: {}", Text(status));
                           },
                       .bytes = kSmallWriteBytes,
-                      .urgent = false});
+                      .urgent = false,
+                      .ahead = true});
 }
 
 absl::Status SqliteStore::EndHookJob(int64_t id, const std::string& node, int64_t unix_ns,
@@ -90,7 +92,8 @@ absl::Status SqliteStore::EndHookJob(int64_t id, const std::string& node, int64_
              if (!status.ok()) LogWarning("the end of a job is not stored: {}", Text(status));
            },
        .bytes = kSmallWriteBytes,
-       .urgent = false});
+       .urgent = false,
+       .ahead = true});
 }
 
 absl::StatusOr<std::optional<HookRun>> SqliteStore::HookRunOf(const HookJob& job,

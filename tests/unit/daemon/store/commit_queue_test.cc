@@ -3,17 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-
 namespace perfd::daemon {
 namespace {
 
 using ::testing::ElementsAre;
 
-CommitQueue::Write Of(size_t bytes, bool urgent = false) {
+CommitQueue::Write Of(size_t bytes, bool urgent = false, bool ahead = false) {
   return {.run = [](Database&) { return absl::OkStatus(); },
           .done = {},
           .bytes = bytes,
-          .urgent = urgent};
+          .urgent = urgent,
+          .ahead = ahead};
 }
 
 // The sizes of the next batch.
@@ -39,6 +39,18 @@ TEST(CommitQueue, ALargerOneGoesAlone) {
   ASSERT_TRUE(queue.Push(Of(1, /*urgent=*/true)).ok());
   EXPECT_THAT(Batch(queue), ElementsAre(CommitQueue::kMaxBatchBytes + 1));
   EXPECT_THAT(Batch(queue), ElementsAre(1));
+}
+
+TEST(CommitQueue, WhatDependsOnNothingGoesAheadInItsOwnOrder) {
+  constexpr size_t kLarge = CommitQueue::kMaxBatchBytes - 10;
+  CommitQueue queue(absl::Hours(1));
+  ASSERT_TRUE(queue.Push(Of(kLarge)).ok());
+  ASSERT_TRUE(queue.Push(Of(kLarge)).ok());
+  ASSERT_TRUE(queue.Push(Of(1, /*urgent=*/true, /*ahead=*/true)).ok());
+  ASSERT_TRUE(queue.Push(Of(2, /*urgent=*/false, /*ahead=*/true)).ok());
+  EXPECT_EQ(queue.size(), 4u);
+  EXPECT_THAT(Batch(queue), ElementsAre(1, 2, kLarge));
+  EXPECT_THAT(Batch(queue), ElementsAre(kLarge));
 }
 
 TEST(CommitQueue, ABatchThatIsFullDoesNotWait) {
