@@ -23,11 +23,12 @@ std::vector<CommitQueue::Write> CommitQueue::Drain() {
   mutex_.Await(absl::Condition(this, &CommitQueue::HasWork));
   mutex_.AwaitWithTimeout(absl::Condition(this, &CommitQueue::ShouldCommit), delay_);
   std::vector<Write> batch;
+  const size_t most_bytes = ahead_.empty() ? kMaxBatchBytes : kBytesBesideAhead;
   size_t batch_bytes = 0;
   while (Waiting() > 0 && batch.size() < kMaxBatch) {
     std::deque<Write>& from = ahead_.empty() ? writes_ : ahead_;
     const size_t bytes = from.front().bytes;
-    if (!batch.empty() && batch_bytes + bytes > kMaxBatchBytes) break;
+    if (!batch.empty() && batch_bytes + bytes > most_bytes) break;
     batch_bytes += bytes;
     bytes_ -= bytes;
     if (from.front().urgent) --urgent_;

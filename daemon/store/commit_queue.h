@@ -36,6 +36,8 @@ class CommitQueue {
   static constexpr size_t kMaxBatch = 512;
   // A commit of more would hold up the urgent ones behind it for seconds; one write alone may have more.
   static constexpr size_t kMaxBatchBytes = size_t{16} << 20;
+  static constexpr size_t kBytesBesideAhead = size_t{1}
+                                              << 20;  // of a batch with writes that went ahead
 
   explicit CommitQueue(absl::Duration delay) : delay_(delay) {}
 

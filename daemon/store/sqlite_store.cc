@@ -254,10 +254,13 @@ absl::Status SqliteStore::Flush() {
 absl::Status SqliteStore::Compact(const std::string& profile_id, std::string aggregate,
                                   int64_t up_to_row_id) {
   ASSIGN_OR_RETURN(const int64_t profile, ParseProfileId(profile_id));
-  return Wait([profile, up_to_row_id, body = std::move(aggregate)](Database& db) -> absl::Status {
+  const auto write = [profile, up_to_row_id,
+                      body = std::move(aggregate)](Database& db) -> absl::Status {
     RETURN_IF_ERROR(WriteAggregate(db, profile, body));
     return DeleteWindows(db, profile, up_to_row_id);
-  });
+  };
+  // The windows that it replaces are stored already.
+  return Wait(write, {}, /*ahead=*/true);
 }
 
 absl::StatusOr<int> SqliteStore::Retain(const RetentionPolicy& policy, int64_t now_unix_ns) {
