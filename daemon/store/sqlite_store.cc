@@ -103,11 +103,27 @@ void SqliteStore::Run() {
   }
 }
 
+namespace {
+
+constexpr double kSlowCommitS = 1;
+
+double MegaBytes(const std::vector<CommitQueue::Write>& batch) {
+  size_t bytes = 0;
+  for (const CommitQueue::Write& write : batch) bytes += write.bytes;
+  return static_cast<double>(bytes) / 1e6;
+}
+
+}  // namespace
+
 void SqliteStore::CommitBatch(std::vector<CommitQueue::Write>& batch) {
   const absl::Time start = absl::Now();
   std::vector<absl::Status> own(batch.size());
   const absl::Status together = CommitTogether(batch, &own);
-  if (options_.on_commit) options_.on_commit(absl::ToDoubleSeconds(absl::Now() - start));
+  const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  if (options_.on_commit) options_.on_commit(seconds);
+  if (seconds > kSlowCommitS)
+    LogWarning("the store took {:.1f} s for a commit of {} writes, {:.1f} MB: who submits a profile waits for it",
+               seconds, batch.size(), MegaBytes(batch));
   for (size_t i = 0; i < batch.size(); ++i) {
     CommitQueue::Write& write = batch[i];
     // After a failed batch each gets a transaction of its own.
