@@ -25,8 +25,7 @@ struct MemoryOptions {
 };
 
 absl::StatusOr<RecordedMemory> ReadRecording(Terminal& terminal, const MemoryOptions& options) {
-  ASSIGN_OR_RETURN(std::unique_ptr<RecordingBytes> bytes,
-                   OpenRecordingBytes(options.recording == "-" ? "/dev/stdin" : options.recording));
+  ASSIGN_OR_RETURN(std::unique_ptr<RecordingBytes> bytes, OpenRecordingBytes(options.recording));
   ASSIGN_OR_RETURN(const std::unique_ptr<Recording> recording, Recording::Open(std::move(bytes)));
   RecordingObserver observer;
   const bool shown = terminal.err_is_tty && !terminal.json && !options.csv;
@@ -36,8 +35,8 @@ absl::StatusOr<RecordedMemory> ReadRecording(Terminal& terminal, const MemoryOpt
     };
   if (options.csv) {
     terminal.out << SamplesCsvHeader();
-    observer.access = [&](const RecordedEvent& event, const Sample& sample) {
-      terminal.out << SamplesCsvRow(event.name, sample);
+    observer.access = [&](const std::string& event, const Sample& sample) {
+      terminal.out << SamplesCsvRow(event, sample);
     };
   }
   RecordedMemory memory = SummarizeMemory(*recording, observer);
@@ -53,7 +52,7 @@ ExitCode Run(Terminal& terminal, const MemoryOptions& options) {
   else if (!options.csv)
     terminal.out << RenderMemory(*memory, options.top, terminal.style);
   for (const std::string& remark : MemoryRemarks(*memory)) Remark(terminal, "note: " + remark);
-  return memory->damage.ok() ? ExitCode::kOk : ExitCode::kPartial;
+  return memory->damage.ok() && !memory->counts.truncated ? ExitCode::kOk : ExitCode::kPartial;
 }
 
 CommandRun DefineMemory(CLI::App& app) {
@@ -87,7 +86,7 @@ EXAMPLES
   perfctl memory --recording perf.data --csv > accesses.csv
 
 EXIT CODES
-  0 read   1 not a recording that can be read   3 no such file   8 damaged: what came before the damage is shown)",
+  0 read   1 not a recording that can be read   3 no such file   8 damaged or cut off: what came before it is shown)",
       DefineMemory};
 }
 

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
 #include "core/base/utf8.h"
 
 namespace perfd::client {
@@ -15,12 +16,19 @@ namespace {
 constexpr uint64_t kProgressEvery = 1u << 16;
 // Beyond that processes share one row: a recording of a whole day of a busy host has few with accesses.
 constexpr size_t kMostProcesses = 1u << 16;
+constexpr int32_t kOthers = -2;
 
 // Intel's load latency. Source: /sys/devices/cpu/events/mem-loads ("event=0xcd,umask=0x1,ldlat=3") and format/ldlat
 // ("config1:0-15").
 uint32_t LatencyThreshold(const perf_event_attr& attr) {
-  const bool load_latency = attr.type == PERF_TYPE_RAW && (attr.config & 0xffff) == 0x1cd;
-  return load_latency ? static_cast<uint32_t>(attr.config1 & 0xffff) : 0;
+  const uint64_t event = attr.config & 0xffff;
+  const bool large_core = attr.type == PERF_TYPE_RAW && event == 0x1cd;
+  const bool small_core = attr.type >= PERF_TYPE_MAX && event == 0x5d0;  // a PMU of its own
+  return large_core || small_core ? static_cast<uint32_t>(attr.config1 & 0xffff) : 0;
+}
+
+std::string NameOf(const RecordedEvent& event, size_t index) {
+  return event.name.empty() ? absl::StrCat("event ", index + 1) : DisplayForm(event.name);
 }
 
 bool Tells(const Sample& sample) {
@@ -39,7 +47,7 @@ class Summary {
   std::vector<EventMemory> Events(const std::vector<RecordedEvent>& events) {
     samples_.resize(events.size());
     for (size_t i = 0; i < events.size(); ++i) {
-      samples_[i].name = DisplayForm(events[i].name);
+      samples_[i].name = NameOf(events[i], i);
       samples_[i].by_frequency = events[i].attr.freq != 0;
       samples_[i].rate = events[i].attr.sample_freq;  // one union with the period
       samples_[i].latency_threshold = LatencyThreshold(events[i].attr);
@@ -77,7 +85,7 @@ class Summary {
                                *sample.access};
     tally_.Add(access);
     const bool full = processes_.size() >= kMostProcesses && !processes_.contains(sample.pid);
-    Process& process = processes_[full ? 0 : sample.pid];
+    Process& process = processes_[full ? kOthers : sample.pid];
     process.profile.Add(access);
     process.threads.insert(sample.tid);
   }
@@ -88,12 +96,13 @@ class Summary {
       names_[task.pid] = DisplayForm(task.name);
     if (task.kind != TaskEvent::Kind::kProcessForked) return;
     const auto parent = names_.find(task.parent_pid);
-    if (parent != names_.end()) names_.try_emplace(task.pid, std::string(parent->second));
+    if (parent != names_.end()) names_[task.pid] = std::string(parent->second);
   }
 
   std::vector<EventMemory> samples_;  // by event
   std::map<int32_t, Process> processes_;
-  absl::flat_hash_map<int32_t, std::string> names_{{0, "swapper"}};  // the kernel's, of idle CPUs
+  absl::flat_hash_map<int32_t, std::string> names_{
+      {0, "swapper"}, {kOthers, "others"}};  // 0: the kernel's, of idle CPUs
   MemoryTally tally_;
 };
 
@@ -110,7 +119,7 @@ RecordedMemory SummarizeMemory(Recording& recording, const RecordingObserver& ob
     summary.Add(**next);
     const auto* sample = std::get_if<Sample>(&(*next)->record);
     if (observer.access && sample != nullptr && Tells(*sample))
-      observer.access(recording.events()[(*next)->event], *sample);
+      observer.access(NameOf(recording.events()[(*next)->event], (*next)->event), *sample);
     if (++records % kProgressEvery == 0 && observer.progress) observer.progress(records);
   }
   out.facts = recording.facts();

@@ -17,7 +17,7 @@
 namespace perfd::client {
 
 struct EventMemory {
-  std::string name;  // empty: not told
+  std::string name;  // "event 2" where none is told
   bool by_frequency = false;
   uint64_t rate = 0;               // its period, or its frequency in Hz
   uint64_t samples = 0;            // that it has
@@ -44,7 +44,7 @@ struct RecordedMemory {
 // Each may be empty.
 struct RecordingObserver {
   std::function<void(uint64_t records)> progress;  // how many there were, now and then
-  std::function<void(const RecordedEvent& event, const Sample& sample)>
+  std::function<void(const std::string& event, const Sample& sample)>
       access;  // each that tells of one
 };
 

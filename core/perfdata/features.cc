@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
+
 namespace perfd {
 namespace {
 
@@ -52,15 +54,17 @@ bool ReadCommandLine(ByteReader& reader, std::string* out) {
 }
 
 void NameEvents(const std::vector<RecordedEvent>& described, std::vector<RecordedEvent>* events) {
+  absl::flat_hash_map<uint64_t, size_t> event_of_id;
+  for (size_t i = 0; i < events->size(); ++i)
+    for (const uint64_t id : (*events)[i].ids) event_of_id.try_emplace(id, i);
   for (size_t i = 0; i < described.size(); ++i) {
     const std::vector<uint64_t>& ids = described[i].ids;
-    auto it = std::find_if(events->begin(), events->end(), [&](const RecordedEvent& event) {
-      return !ids.empty() &&
-             std::find(event.ids.begin(), event.ids.end(), ids[0]) != event.ids.end();
-    });
-    if (it == events->end() && ids.empty() && i < events->size())
-      it = events->begin() + static_cast<std::ptrdiff_t>(i);
-    if (it != events->end()) it->name = described[i].name;
+    if (ids.empty()) {
+      if (i < events->size()) (*events)[i].name = described[i].name;
+      continue;
+    }
+    const auto event = event_of_id.find(ids[0]);
+    if (event != event_of_id.end()) (*events)[event->second].name = described[i].name;
   }
 }
 
@@ -87,7 +91,8 @@ bool ReadBuildIds(ByteReader& reader, std::vector<RecordedModule>* out) {
     const auto header = reader.Read<perf_event_header>();
     const auto body = reader.Read<BuildIdBody>();
     constexpr size_t kFixed = sizeof header + sizeof body;
-    if (!reader.ok() || header.size < kFixed || modules.size() >= kMostRows) return false;
+    if (!reader.ok() || header.size < kFixed) return false;
+    if (out->size() + modules.size() >= kMostRows) return false;
     RecordedModule& module = modules.emplace_back();
     module.pid = body.pid;
     const size_t bytes = (header.misc & kBuildIdHasSize) != 0 ? body.id_bytes : sizeof body.id;

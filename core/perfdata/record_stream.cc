@@ -30,7 +30,7 @@ absl::StatusOr<bool> RecordStream::Fill(std::span<std::byte> to) {
   ASSIGN_OR_RETURN(const size_t got, bytes_->Read(to.first(allowed)));
   left_ -= got;
   if (got == to.size()) return true;
-  if (got > 0) truncated_ = true;
+  if (got > 0 || (known_end_ && left_ > 0)) truncated_ = true;
   left_ = 0;
   return false;
 }
@@ -65,6 +65,9 @@ absl::Status RecordStream::Decompress() {
   ++compression_.records;
   compression_.bytes += size;
   compression_.decompressed_bytes += decompressed_.size() - before;
+  if (compression_.decompressed_bytes / kMostRatio >
+      compression_.bytes + kMostDecompressed / kMostRatio)
+    return absl::DataLossError("compressed records become more than any recording has");
   return absl::OkStatus();
 }
 

@@ -38,11 +38,14 @@ enum class UserRecord : uint32_t {
 };
 
 inline constexpr size_t kMostDecompressed = size_t{64} << 20;
+// Of a whole recording, beyond that: records of perf become a hundred times as small.
+inline constexpr uint64_t kMostRatio = 1000;
 
 class RecordStream {
  public:
-  // `bytes` outlives it; at most `limit` of them are read.
-  RecordStream(RecordingBytes* bytes, uint64_t limit) : bytes_(bytes), left_(limit) {}
+  // `bytes` outlives it; `limit` of them are records. UINT64_MAX: all that come.
+  RecordStream(RecordingBytes* bytes, uint64_t limit)
+      : bytes_(bytes), left_(limit), known_end_(limit != UINT64_MAX) {}
 
   absl::StatusOr<std::optional<std::span<const std::byte>>> Next();
   bool truncated() const { return truncated_; }
@@ -62,6 +65,7 @@ class RecordStream {
 
   RecordingBytes* bytes_;
   uint64_t left_;
+  bool known_end_;
   bool truncated_ = false;
   Compression compression_;
   std::vector<std::byte> record_;

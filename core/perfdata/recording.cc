@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/byte_reader.h"
 #include "core/base/status_macros.h"
-#include "core/perfdata/features.h"
 
 namespace perfd {
 namespace {
@@ -16,7 +15,7 @@ constexpr uint64_t kForeignMagic = 0x50455246494c4532;  // the same of the other
 constexpr uint64_t kOldMagic = 0x454c494646524550;      // "PERFFILE", before Linux 3.2
 constexpr uint64_t kMostAttrBytes = 4096;
 constexpr uint64_t kMostAttrs = 4096;
-constexpr uint64_t kMostIds = 1u << 20;  // of one event: CPUs, or threads
+constexpr uint64_t kMostIds = 1u << 20;  // of all events: each has one for every CPU, or thread
 constexpr uint64_t kMostFeatureBytes = 64u << 20;
 
 struct Section {  // struct perf_file_section
@@ -121,16 +120,16 @@ absl::Status Recording::ReadAttrs(uint64_t offset, uint64_t size, uint64_t attr_
     const std::optional<perf_event_attr> attr = ReadAttr(reader);
     const auto ids = reader.Read<Section>();
     if (!attr.has_value() || !reader.ok()) return Damaged("the description of an event is cut off");
-    RecordedEvent& event = events_.emplace_back();
-    event.attr = *attr;
-    ASSIGN_OR_RETURN(event.ids, ReadIds(ids.offset, ids.size));
+    ASSIGN_OR_RETURN(std::vector<uint64_t> of_event, ReadIds(ids.offset, ids.size));
+    AddEvent(*attr, std::move(of_event));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<uint64_t>> Recording::ReadIds(uint64_t offset, uint64_t size) {
   const uint64_t count = size / sizeof(uint64_t);
-  if (count > kMostIds) return Damaged("an event has too many identifiers");
+  if (count > kMostIds - id_count_)
+    return Damaged("its events have too many identifiers");
   ASSIGN_OR_RETURN(
       const std::vector<std::byte> bytes,
       ReadExactly(*bytes_, offset, count * sizeof(uint64_t), "the identifiers of an event"));
@@ -138,6 +137,14 @@ absl::StatusOr<std::vector<uint64_t>> Recording::ReadIds(uint64_t offset, uint64
   std::vector<uint64_t> ids(count);
   std::generate(ids.begin(), ids.end(), [&] { return reader.Read<uint64_t>(); });
   return ids;
+}
+
+void Recording::AddEvent(const perf_event_attr& attr, std::vector<uint64_t> ids) {
+  for (const uint64_t id : ids) event_of_id_.try_emplace(id, events_.size());
+  id_count_ += ids.size();
+  RecordedEvent& event = events_.emplace_back();
+  event.attr = attr;
+  event.ids = std::move(ids);
 }
 
 // One section for each bit that is set, in their order.
@@ -178,12 +185,13 @@ absl::Status Recording::MakeSet() {
 absl::Status Recording::OnAttr(std::span<const std::byte> body) {
   ByteReader reader(body);
   const std::optional<perf_event_attr> attr = ReadAttr(reader);
-  if (!attr.has_value() || events_.size() >= kMostAttrs)
-    return absl::DataLossError("the recording is damaged: an event cannot be one");
-  RecordedEvent& event = events_.emplace_back();
-  event.attr = *attr;
-  while (reader.remaining() >= sizeof(uint64_t)) event.ids.push_back(reader.Read<uint64_t>());
-  set_.reset();
+  std::vector<uint64_t> ids;
+  while (reader.remaining() >= sizeof(uint64_t)) ids.push_back(reader.Read<uint64_t>());
+  const bool too_many = events_.size() >= kMostAttrs || ids.size() > kMostIds - id_count_;
+  if (!attr.has_value() || too_many || set_.has_value())
+    return absl::DataLossError(
+        "the recording is damaged: an event cannot be one, or is described after its samples");
+  AddEvent(*attr, std::move(ids));
   return absl::OkStatus();
 }
 
@@ -200,15 +208,17 @@ void Recording::OnEventUpdate(std::span<const std::byte> body) {
     if (c == '\0') break;
     name += c;
   }
-  for (RecordedEvent& event : events_) {
-    if (std::find(event.ids.begin(), event.ids.end(), id) != event.ids.end()) event.name = name;
-  }
+  const auto event = event_of_id_.find(id);
+  if (event != event_of_id_.end()) events_[event->second].name = name;
 }
 
 void Recording::OnFeature(std::span<const std::byte> body) {
   ByteReader reader(body);
   const auto feature = reader.Read<uint64_t>();
-  if (feature >= kFeatureBits ||
+  // Each is said once.
+  const bool again = feature < kFeatureBits && said_.test(feature);
+  if (feature < kFeatureBits) said_.set(feature);
+  if (feature >= kFeatureBits || again ||
       !ReadFeature(static_cast<uint32_t>(feature), reader.ReadSpan(reader.remaining()), &facts_,
                    &events_))
     ++counts_.damaged_features;
@@ -258,8 +268,16 @@ absl::Status Recording::ReadOne() {
 
 void Recording::Count(const PerfRecord& record) {
   if (std::holds_alternative<MalformedRecord>(record)) ++counts_.malformed;
-  if (const auto* lost = std::get_if<LostRecord>(&record)) counts_.lost += lost->count;
   counts_.late = sorter_.late();
+  const auto* lost = std::get_if<LostRecord>(&record);
+  if (lost == nullptr) return;
+  // At its end perf writes down, without a time, what each event lost: the same that the rings told of, and more where
+  // they did not come to tell.
+  uint64_t& sum = !lost->samples       ? losses_.ring
+                  : lost->time_ns == 0 ? losses_.at_end
+                                       : losses_.elsewhere;
+  sum += lost->count;
+  counts_.lost = std::max(losses_.ring, losses_.at_end) + losses_.elsewhere;
 }
 
 absl::StatusOr<std::optional<EventSet::Decoded>> Recording::Next() {

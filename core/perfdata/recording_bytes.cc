@@ -55,22 +55,27 @@ class FileBytes final : public RecordingBytes {
 
 class PipeBytes final : public RecordingBytes {
  public:
-  PipeBytes(UniqueFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+  // `begun`: it is somebody's standard input, and may take its time.
+  PipeBytes(UniqueFd fd, std::string path, bool begun)
+      : fd_(std::move(fd)), path_(std::move(path)), begun_(begun) {}
 
   absl::StatusOr<size_t> Read(std::span<std::byte> to) override {
     size_t got = 0;
     while (got < to.size()) {
       pollfd ready{fd_.get(), POLLIN, 0};
-      const int polled = ::poll(&ready, 1, kPipeWaitMs);
+      // Whoever has begun to write writes when there is something to record, and ends.
+      const int polled = ::poll(&ready, 1, begun_ ? -1 : kPipeWaitMs);
       if (polled < 0 && errno == EINTR) continue;
       if (polled < 0) return FileStatus(errno, "poll", path_);
       if (polled == 0)
-        return absl::DeadlineExceededError(
-            absl::StrCat(path_, " has brought nothing for ", kPipeWaitMs / 1000, " s"));
+        return absl::DeadlineExceededError(absl::StrCat(path_, " has brought nothing in ",
+                                                        kPipeWaitMs / 1000,
+                                                        " s: is there anybody who writes it?"));
       const ssize_t n = ::read(fd_.get(), to.data() + got, to.size() - got);
       if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
       if (n < 0) return FileStatus(errno, "read", path_);
       if (n == 0) break;
+      begun_ = true;
       got += static_cast<size_t>(n);
     }
     return got;
@@ -91,6 +96,7 @@ class PipeBytes final : public RecordingBytes {
 
   UniqueFd fd_;
   std::string path_;
+  bool begun_;
 };
 
 class MemoryBytes final : public RecordingBytes {
@@ -124,13 +130,17 @@ class MemoryBytes final : public RecordingBytes {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RecordingBytes>> OpenRecordingBytes(const std::string& path) {
+  const bool standard_input = path == "-";
   // A FIFO that nobody writes opens at once, and Read says so.
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  UniqueFd fd(standard_input ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+                             : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd.valid()) return FileStatus(errno, "open", path);
   struct stat facts {};
   if (::fstat(fd.get(), &facts) != 0) return FileStatus(errno, "stat", path);
   if (S_ISREG(facts.st_mode)) return std::make_unique<FileBytes>(std::move(fd), path);
-  if (S_ISFIFO(facts.st_mode)) return std::make_unique<PipeBytes>(std::move(fd), path);
+  if (S_ISFIFO(facts.st_mode) || (standard_input && S_ISSOCK(facts.st_mode)))
+    return std::make_unique<PipeBytes>(std::move(fd), standard_input ? "standard input" : path,
+                                       standard_input);
   if (S_ISDIR(facts.st_mode))
     return absl::InvalidArgumentError(
         absl::StrCat(path,

@@ -1,6 +1,6 @@
 // core/perfdata/recording_bytes.h - where the bytes of a recording come from: a file, a pipe, or memory.
 //
-// Errors   a pipe that brings nothing for kPipeWaitMs: kDeadlineExceeded; ReadAt of a pipe: kFailedPrecondition.
+// Errors   a named pipe that brings nothing in kPipeWaitMs: kDeadlineExceeded (once it has begun it is waited for until it ends); ReadAt of a pipe: kFailedPrecondition.
 // Threads  thread-bound.
 #ifndef CORE_PERFDATA_RECORDING_BYTES_H_
 #define CORE_PERFDATA_RECORDING_BYTES_H_
@@ -29,7 +29,7 @@ class RecordingBytes {
 
 inline constexpr int kPipeWaitMs = 30'000;
 
-// A regular file, a pipe or a FIFO; kInvalidArgument of anything else, with what it is.
+// "-" is standard input. A regular file, a pipe or a FIFO; kInvalidArgument of anything else, with what it is.
 absl::StatusOr<std::unique_ptr<RecordingBytes>> OpenRecordingBytes(const std::string& path);
 
 // `bytes` outlive it.

@@ -14,7 +14,7 @@ void RoundSorter::Add(uint64_t time_ns, std::span<const std::byte> record) {
   if (time_ns < released_ns_) ++late_;
   newest_ns_ = std::max(newest_ns_, time_ns);
   held_.push_back({time_ns, {record.begin(), record.end()}});
-  held_bytes_ += record.size();
+  held_bytes_ += record.size() + kBytesBeside;
   if (held_bytes_ <= most_held_bytes_) return;
   const auto middle = held_.begin() + static_cast<std::ptrdiff_t>(held_.size() / 2);
   std::vector<uint64_t> times;
@@ -41,7 +41,7 @@ void RoundSorter::Release(uint64_t until_ns) {
   std::stable_sort(held_.begin(), kept,
                    [](const Held& a, const Held& b) { return a.time_ns < b.time_ns; });
   for (auto it = held_.begin(); it != kept; ++it) {
-    held_bytes_ -= it->record.size();
+    held_bytes_ -= it->record.size() + kBytesBeside;
     released_ns_ = std::max(released_ns_, it->time_ns);
     ready_.push_back(std::move(it->record));
   }

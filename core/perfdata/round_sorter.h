@@ -33,6 +33,7 @@ class RoundSorter {
   uint64_t late() const { return late_; }
 
  private:
+  static constexpr size_t kBytesBeside = 96;  // of a record: what holds it
   struct Held {
     uint64_t time_ns = 0;
     std::vector<std::byte> record;

@@ -64,7 +64,17 @@ Json ProfileToJson(const MemoryProfile& profile) {
 }
 
 const char* WhyNotKey(NoShare why) {
-  return why == NoShare::kTooFew ? "too_few" : "not_told";
+  switch (why) {
+    case NoShare::kNone:
+      return "";
+    case NoShare::kTooFew:
+      return "too_few";
+    case NoShare::kNotTold:
+      return "not_told";
+    case NoShare::kNoLatency:
+      return "no_latency";
+  }
+  return "";
 }
 
 Json BeyondToJson(const MemoryFigures& figures) {
@@ -78,7 +88,8 @@ Json BeyondToJson(const MemoryFigures& figures) {
                    {"share_high", known ? Json(share.interval.high) : Json()},
                    {"why_not", known ? Json() : Json(WhyNotKey(share.why_not))},
                    {"samples", share.samples},
-                   {"untold", share.untold}});
+                   {"untold", share.untold},
+                   {"without_latency", share.without_latency}});
   }
   return out;
 }

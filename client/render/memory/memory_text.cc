@@ -43,15 +43,10 @@ std::string Rate(const EventMemory& event) {
                             : absl::StrCat("one of ", event.rate);
 }
 
-std::string EventName(const EventMemory& event, size_t index) {
-  return event.name.empty() ? absl::StrCat("event ", index + 1) : event.name;
-}
-
 std::string Events(const RecordedMemory& memory) {
   TextTable table({{"EVENT"}, {"SAMPLED", true}, {"SAMPLES", true}, {"ACCESSES", true}});
-  for (size_t i = 0; i < memory.events.size(); ++i) {
-    const EventMemory& event = memory.events[i];
-    table.Add({CutEnd(EventName(event, i), 60), Rate(event), absl::StrCat(event.samples),
+  for (const EventMemory& event : memory.events) {
+    table.Add({CutEnd(event.name, 60), Rate(event), absl::StrCat(event.samples),
                absl::StrCat(event.accesses)});
   }
   return table.Render();
@@ -98,6 +93,11 @@ std::string Shares(const MemoryFigures& figures) {
         table.Add(
             {what, "-", "", samples, absl::StrCat("too few: ", kFewestSamples, " tell something")});
         break;
+      case NoShare::kNoLatency:
+        table.Add({what, "-", "", samples,
+                   absl::StrCat(share.without_latency,
+                                " loads say where they were found, and not how long they took")});
+        break;
       case NoShare::kNotTold:
         table.Add(
             {what, "-", "", samples,
@@ -109,7 +109,7 @@ std::string Shares(const MemoryFigures& figures) {
 }
 
 std::string Latencies(const LatencyHistogram& histogram, const TextStyle& style) {
-  TextTable table({{"LATENCY (cycles)", true}, {"SAMPLES", true}, {"SHARE", true}, {""}});
+  TextTable table({{"LATENCY (cycles)", true}, {"SAMPLES", true}, {"OF SAMPLES", true}, {""}});
   const uint64_t all = histogram.total();
   for (size_t i = 0; i < LatencyHistogram::kBuckets; ++i) {
     if (histogram.at(i) == 0) continue;
@@ -206,6 +206,11 @@ std::vector<std::string> MemoryRemarks(const RecordedMemory& memory) {
       out.push_back(absl::StrCat("loads that took fewer than ", event.latency_threshold,
                                  " cycles were not sampled (", event.name, ")"));
   }
+  const auto telling = std::count_if(memory.events.begin(), memory.events.end(),
+                                     [](const EventMemory& event) { return event.accesses > 0; });
+  if (telling > 1)
+    out.push_back(
+        "shares add up samples of several events, each by its period: --csv has them apart");
   if (profile.all.samples == 0)
     out.push_back(
         "no sample tells of an access to memory: record with `perf mem record` or `perf record -d "

@@ -17,6 +17,8 @@ constexpr uint64_t kNumberCxl = 0x9;
 constexpr uint64_t kNumberIo = 0xa;
 constexpr uint64_t kNumberUncached = 0x8;
 constexpr uint64_t kNumberMissHandlingBuffer = 0x5;
+constexpr uint64_t kNumberMemorySideCache = 0x6;
+constexpr uint64_t kNumberL0 = 0x7;
 constexpr uint64_t kPeer = 0x2;
 
 template <typename T>
@@ -71,7 +73,11 @@ MemoryLevel LevelByNumber(uint64_t number, bool remote, uint64_t hops) {
       return remote ? MemoryLevel::kOtherCache : MemoryLevel::kL1;
     case PERF_MEM_LVLNUM_LFB:
       return MemoryLevel::kFillBuffer;
-    case kNumberMissHandlingBuffer:
+    case kNumberL0:
+      return MemoryLevel::kL1;
+    case kNumberMemorySideCache:
+      return MemoryLevel::kL4;
+    case kNumberMissHandlingBuffer:  // on its way into L2: a miss of it (DecodeLevel)
     case PERF_MEM_LVLNUM_L2:
       if (other_node) return MemoryLevel::kRemoteCache;
       return remote ? MemoryLevel::kOtherCache : MemoryLevel::kL2;
@@ -104,8 +110,9 @@ void DecodeLevel(uint64_t data_src, MemorySource* out) {
   if (out->level == MemoryLevel::kRemoteCache && hops == PERF_MEM_HOPS_0)
     out->level = MemoryLevel::kOtherCache;
   if (out->level == MemoryLevel::kUnknown) {
-    out->level = LevelByNumber(Field(data_src, PERF_MEM_LVLNUM_SHIFT, 4),
-                               Field(data_src, PERF_MEM_REMOTE_SHIFT, 1) != 0, hops);
+    const uint64_t number = Field(data_src, PERF_MEM_LVLNUM_SHIFT, 4);
+    out->level = LevelByNumber(number, Field(data_src, PERF_MEM_REMOTE_SHIFT, 1) != 0, hops);
+    out->missed = out->missed || number == kNumberMissHandlingBuffer;
   }
   if (out->level == MemoryLevel::kUnknown) out->missed = false;
 }

@@ -101,11 +101,14 @@ PerfRecord DecodeComm(ByteReader body, uint16_t misc, uint64_t time_ns) {
   return event;
 }
 
-PerfRecord DecodeLost(ByteReader body, bool samples_only) {
+PerfRecord DecodeLost(ByteReader body, uint16_t misc, bool samples_only, uint64_t time_ns) {
+  // PERF_RECORD_MISC_LOST_SAMPLES_BPF: what the user's own filter left out is not lost.
+  constexpr uint16_t kFiltered = 1u << 15;
   // LOST names the event first; LOST_SAMPLES does not.
   const uint64_t count = samples_only ? body.Read<uint64_t>() : body.Read<LostBody>().count;
   if (!body.ok()) return MalformedRecord{};
-  return LostRecord{count};
+  if (samples_only && (misc & kFiltered) != 0) return IgnoredRecord{};
+  return LostRecord{count, samples_only, time_ns};
 }
 
 PerfRecord Finish(MappingEvent event, ByteReader& body) {
@@ -251,7 +254,7 @@ PerfRecord RecordDecoder::Decode(std::span<const std::byte> record) {
       return DecodeComm(body, header.misc, time_ns);
     case PERF_RECORD_LOST:
     case PERF_RECORD_LOST_SAMPLES:
-      return DecodeLost(body, header.type == PERF_RECORD_LOST_SAMPLES);
+      return DecodeLost(body, header.misc, header.type == PERF_RECORD_LOST_SAMPLES, time_ns);
     case PERF_RECORD_THROTTLE:
     case PERF_RECORD_UNTHROTTLE:
       return ThrottleRecord{header.type == PERF_RECORD_THROTTLE};
@@ -263,8 +266,7 @@ PerfRecord RecordDecoder::Decode(std::span<const std::byte> record) {
 PerfRecord RecordDecoder::DecodeSample(ByteReader body, uint16_t misc) {
   if (!layout_.can_decode()) return MalformedRecord{};
   Sample sample;
-  const uint16_t mode = misc & PERF_RECORD_MISC_CPUMODE_MASK;
-  sample.kernel = mode == PERF_RECORD_MISC_KERNEL || mode == PERF_RECORD_MISC_GUEST_KERNEL;
+  sample.kernel = (misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
   sample.precise = (misc & PERF_RECORD_MISC_EXACT_IP) != 0;
   ReadFixedFields(body, &sample);
   SkipCounters(body);

@@ -27,6 +27,9 @@ struct MalformedRecord {};
 struct IgnoredRecord {};
 struct LostRecord {
   uint64_t count = 0;
+  bool samples =
+      false;  // LOST_SAMPLES: samples of an event; else records of any kind that a ring had no room for
+  uint64_t time_ns = 0;
 };
 struct ThrottleRecord {
   bool begin = true;  // false: UNTHROTTLE

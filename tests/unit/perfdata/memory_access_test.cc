@@ -72,6 +72,14 @@ TEST(DecodeSource, AMissNamesWhatItMissed) {
       << "of nothing that is named";
 }
 
+// Arrow Lake names the buffer of misses of its L2: the data are on their way there.
+TEST(DecodeSource, TheMissHandlingBufferIsAMissOfL2) {
+  const MemorySource s = DecodeSource(PERF_MEM_S(OP, LOAD) | PERF_MEM_S(LVL, HIT) |
+                                      uint64_t{5} << PERF_MEM_LVLNUM_SHIFT);
+  EXPECT_EQ(s.level, MemoryLevel::kL2);
+  EXPECT_TRUE(s.missed);
+}
+
 TEST(DecodeSource, WhatContradictsItselfIsUnknown) {
   EXPECT_EQ(DecodeSource(PERF_MEM_S(OP, LOAD) | PERF_MEM_S(OP, STORE)).operation,
             MemoryOperation::kUnknown);

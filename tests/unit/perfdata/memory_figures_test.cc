@@ -94,7 +94,7 @@ TEST(IsBeyond, WhatALevelTellsOfEachBorder) {
   EXPECT_EQ(beyond(L::kFillBuffer, B::kL1), true);
   EXPECT_EQ(beyond(L::kFillBuffer, B::kL2), std::nullopt) << "it may come from anywhere";
   EXPECT_EQ(beyond(L::kOtherCache, B::kL2), true);
-  EXPECT_EQ(beyond(L::kOtherCache, B::kL3), false);
+  EXPECT_EQ(beyond(L::kOtherCache, B::kL3), std::nullopt) << "of the same L3 or not";
   EXPECT_EQ(beyond(L::kRemoteCache, B::kNode), true);
   EXPECT_EQ(beyond(L::kLocalDram, B::kL3), true);
   EXPECT_EQ(beyond(L::kLocalDram, B::kNode), false);
@@ -144,6 +144,41 @@ TEST(MemoryTally, WhereMostTimeIsNotToldThereIsNoShare) {
   EXPECT_EQ(Of(figures, MemoryBorder::kL2).untold, 60u);
 }
 
+// IBS has no latency for what it found in L1.
+TEST(MemoryTally, WhereLoadsHaveNoLatencyThereIsNoShare) {
+  MemoryTally tally;
+  for (uint64_t i = 0; i < 900; ++i) tally.Add(Load(MemoryLevel::kL1, 0, 1, i % 20));
+  for (uint64_t i = 0; i < 100; ++i) tally.Add(Load(MemoryLevel::kDram, 300, 1, i % 20));
+  for (const BeyondShare& share : tally.Figures().beyond) {
+    EXPECT_EQ(share.why_not, NoShare::kNoLatency);
+    EXPECT_EQ(share.without_latency, 900u);
+  }
+}
+
+TEST(MemoryTally, AFewLongLoadsOfOneClusterAreNoCertainty) {
+  MemoryTally tally;
+  for (int i = 0; i < 1000; ++i) tally.Add(Load(MemoryLevel::kL1, 5));
+  for (int i = 0; i < 10; ++i) tally.Add(Load(MemoryLevel::kL3, 500));
+  const BeyondShare l2 = Of(tally.Figures(), MemoryBorder::kL2);
+  EXPECT_NEAR(l2.share, 0.5, 1e-9);
+  EXPECT_LT(l2.interval.low, 0.40) << "half of the time is of ten samples";
+  EXPECT_GT(l2.interval.high, 0.60);
+}
+
+TEST(MemoryTally, SharesDoNotDependOnThePeriod) {
+  for (const uint64_t period :
+       {uint64_t{1}, uint64_t{1000}, uint64_t{1} << 31, uint64_t{1} << 40}) {
+    MemoryTally tally;
+    for (uint64_t i = 0; i < 1100; ++i) {
+      SampledAccess s =
+          i % 11 == 0 ? Load(MemoryLevel::kDram, 500, 1, i) : Load(MemoryLevel::kL1, 5, 1, i);
+      s.period = period;
+      tally.Add(s);
+    }
+    EXPECT_NEAR(Of(tally.Figures(), MemoryBorder::kL1).share, 50000.0 / 55000, 1e-6) << period;
+  }
+}
+
 TEST(MemoryTally, HostileFiguresOverflowNothing) {
   MemoryTally tally;
   SampledAccess s = Load(MemoryLevel::kL3, UINT64_MAX);
@@ -153,7 +188,7 @@ TEST(MemoryTally, HostileFiguresOverflowNothing) {
   tally.Add(s);
   const MemoryFigures figures = tally.Figures();
   EXPECT_EQ(figures.profile.without_latency, 1u);
-  EXPECT_NEAR(Of(figures, MemoryBorder::kL1).share, 1, 1e-9);
+  EXPECT_NE(Of(figures, MemoryBorder::kL1).why_not, NoShare::kNone) << "no load takes so long";
 }
 
 }  // namespace

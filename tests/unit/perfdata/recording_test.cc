@@ -248,8 +248,73 @@ TEST(Recording, WhatIsOpened) {
   EXPECT_THAT(std::string(open("/dev/null").message()), HasSubstr("neither"));
 }
 
+// The rings tell of losses, and perf writes down at its end, without a time, what each event lost.
+TEST(Recording, LossesThatAreToldTwiceCountOnce) {
+  const auto trailer = [](RecordBuilder b, uint64_t time_ns) {
+    return b.U32(10).U32(11).U64(time_ns).U64(1).Build();
+  };
+  RecordingBuilder b;
+  b.Event(Attr(), {1}).Record(SampleAt(5));
+  b.Record(trailer(RecordBuilder(PERF_RECORD_LOST, 0).U64(1).U64(30), 6));
+  EXPECT_EQ(ReadAll(b.File()).counts.lost, 30u);
+  b.Record(trailer(RecordBuilder(PERF_RECORD_LOST_SAMPLES, 0).U64(50), 0));
+  EXPECT_EQ(ReadAll(b.File()).counts.lost, 50u);
+  b.Record(trailer(RecordBuilder(PERF_RECORD_LOST_SAMPLES, 0).U64(7), 8));
+  EXPECT_EQ(ReadAll(b.File()).counts.lost, 57u) << "the processor's own buffer ran over";
+  b.Record(trailer(RecordBuilder(PERF_RECORD_LOST_SAMPLES, 1u << 15).U64(900), 0));
+  EXPECT_EQ(ReadAll(b.File()).counts.lost, 57u) << "what a filter left out";
+}
+
+TEST(Recording, IdentifiersAreBoundedInAll) {
+  const perf_event_attr attr = Attr();
+  RecordingBuilder b;
+  for (int i = 0; i < 8; ++i) {
+    std::vector<uint64_t> ids(200'000);
+    for (size_t k = 0; k < ids.size(); ++k) ids[k] = k + static_cast<uint64_t>(i) * ids.size();
+    b.Event(attr, ids);
+  }
+  EXPECT_TRUE(absl::IsInvalidArgument(ReadAll(b.File()).status));
+  RecordingBuilder alike;
+  for (int i = 0; i < 8; ++i) alike.Event(attr, std::vector<uint64_t>(200'000, 7));
+  EXPECT_THAT(std::string(ReadAll(alike.File()).status.message()), HasSubstr("too many"));
+}
+
+TEST(Recording, AnEventThatIsDescribedAfterSamplesIsDamage) {
+  RecordingBuilder b;
+  b.Event(Attr(), {1}).Record(SampleAt(5));
+  Bytes late;
+  perf_event_attr attr = Attr();
+  attr.size = sizeof attr;
+  b.Record(RecordingBuilder::User(64, late.Add(attr).Add(uint64_t{2}).bytes)).Record(SampleAt(6));
+  const Reading read = ReadAll(b.Pipe());
+  EXPECT_TRUE(absl::IsDataLoss(read.status)) << read.status;
+  EXPECT_THAT(read.times, ElementsAre(5));
+}
+
+TEST(Recording, WhatBecomesAThousandTimesAsLargeIsDamage) {
+  // A frame of one run-length block each (RFC 8878, 3.1.1.2): 128 KiB out of 4 bytes.
+  std::vector<std::byte> frame(10);
+  const uint32_t magic = 0xfd2fb528;
+  std::memcpy(frame.data(), &magic, 4);
+  frame[5] = std::byte{0x50};
+  const uint32_t block = 1 | 1u << 1 | (128u << 10) << 3;
+  std::memcpy(frame.data() + 6, &block, 3);
+  RecordingBuilder b;
+  b.Event(Attr(), {1});
+  for (int i = 0; i < 4000; ++i) b.Record(RecordingBuilder::User(81, frame));
+  EXPECT_TRUE(absl::IsDataLoss(ReadAll(b.File()).status));
+}
+
+TEST(Recording, ACutBetweenRecordsIsNoticed) {
+  std::vector<std::byte> cut = TwoRounds().File();
+  cut.resize(104 + 24 + 2 * 144 + 2 * SampleAt(1).size());
+  const Reading read = ReadAll(cut);
+  EXPECT_EQ(read.times.size(), 2u);
+  EXPECT_TRUE(read.counts.truncated);
+}
+
 TEST(RoundSorter, WhatComesTooLateIsCounted) {
-  RoundSorter sorter(64);
+  RoundSorter sorter(4 * (16 + 96));
   const std::vector<std::byte> bytes(16);
   for (const uint64_t time : {40u, 30u, 20u, 10u, 50u}) sorter.Add(time, bytes);
   std::vector<size_t> released;
