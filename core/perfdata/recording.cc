@@ -14,8 +14,6 @@ constexpr uint64_t kMagic = 0x32454c4946524550;         // "PERFILE2"
 constexpr uint64_t kForeignMagic = 0x50455246494c4532;  // the same of the other byte order
 constexpr uint64_t kOldMagic = 0x454c494646524550;      // "PERFFILE", before Linux 3.2
 constexpr uint64_t kMostAttrBytes = 4096;
-constexpr uint64_t kMostAttrs = 4096;
-constexpr uint64_t kMostIds = 1u << 20;  // of all events: each has one for every CPU, or thread
 constexpr uint64_t kMostFeatureBytes = 64u << 20;
 
 struct Section {  // struct perf_file_section
@@ -112,7 +110,7 @@ absl::Status Recording::ReadFileHeader() {
 absl::Status Recording::ReadAttrs(uint64_t offset, uint64_t size, uint64_t attr_bytes) {
   if (attr_bytes < PERF_ATTR_SIZE_VER0 + sizeof(Section) || attr_bytes > kMostAttrBytes)
     return Damaged(absl::StrCat("descriptions of events of ", attr_bytes, " bytes"));
-  if (size / attr_bytes > kMostAttrs) return Damaged("it has too many events");
+  if (size / attr_bytes > EventTable::kMostEvents) return Damaged("it has too many events");
   ASSIGN_OR_RETURN(const std::vector<std::byte> bytes,
                    ReadExactly(*bytes_, offset, size / attr_bytes * attr_bytes, "an event"));
   for (size_t at = 0; at < bytes.size(); at += attr_bytes) {
@@ -121,15 +119,14 @@ absl::Status Recording::ReadAttrs(uint64_t offset, uint64_t size, uint64_t attr_
     const auto ids = reader.Read<Section>();
     if (!attr.has_value() || !reader.ok()) return Damaged("the description of an event is cut off");
     ASSIGN_OR_RETURN(std::vector<uint64_t> of_event, ReadIds(ids.offset, ids.size));
-    AddEvent(*attr, std::move(of_event));
+    events_.Add(*attr, std::move(of_event));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<uint64_t>> Recording::ReadIds(uint64_t offset, uint64_t size) {
   const uint64_t count = size / sizeof(uint64_t);
-  if (count > kMostIds - id_count_)
-    return Damaged("its events have too many identifiers");
+  if (count > events_.RoomForIds()) return Damaged("its events have too many identifiers");
   ASSIGN_OR_RETURN(
       const std::vector<std::byte> bytes,
       ReadExactly(*bytes_, offset, count * sizeof(uint64_t), "the identifiers of an event"));
@@ -137,14 +134,6 @@ absl::StatusOr<std::vector<uint64_t>> Recording::ReadIds(uint64_t offset, uint64
   std::vector<uint64_t> ids(count);
   std::generate(ids.begin(), ids.end(), [&] { return reader.Read<uint64_t>(); });
   return ids;
-}
-
-void Recording::AddEvent(const perf_event_attr& attr, std::vector<uint64_t> ids) {
-  for (const uint64_t id : ids) event_of_id_.try_emplace(id, events_.size());
-  id_count_ += ids.size();
-  RecordedEvent& event = events_.emplace_back();
-  event.attr = attr;
-  event.ids = std::move(ids);
 }
 
 // One section for each bit that is set, in their order.
@@ -166,14 +155,15 @@ absl::Status Recording::ReadFeatures(std::span<const uint64_t> bits, uint64_t of
       continue;
     }
     const auto bytes = ReadExactly(*bytes_, section.offset, section.size, "a feature");
-    if (!bytes.ok() || !ReadFeature(feature, *bytes, &facts_, &events_)) ++counts_.damaged_features;
+    if (!bytes.ok() || !ReadFeature(feature, *bytes, &facts_, &events_.all()))
+      ++counts_.damaged_features;
   }
   return absl::OkStatus();
 }
 
 absl::Status Recording::MakeSet() {
   std::vector<IdentifiedEvent> events;
-  std::transform(events_.begin(), events_.end(), std::back_inserter(events),
+  std::transform(events_.all().begin(), events_.all().end(), std::back_inserter(events),
                  [](const RecordedEvent& event) {
                    return IdentifiedEvent{EventLayout::Of(event.attr), event.ids};
                  });
@@ -187,11 +177,11 @@ absl::Status Recording::OnAttr(std::span<const std::byte> body) {
   const std::optional<perf_event_attr> attr = ReadAttr(reader);
   std::vector<uint64_t> ids;
   while (reader.remaining() >= sizeof(uint64_t)) ids.push_back(reader.Read<uint64_t>());
-  const bool too_many = events_.size() >= kMostAttrs || ids.size() > kMostIds - id_count_;
+  const bool too_many = events_.full() || ids.size() > events_.RoomForIds();
   if (!attr.has_value() || too_many || set_.has_value())
     return absl::DataLossError(
         "the recording is damaged: an event cannot be one, or is described after its samples");
-  AddEvent(*attr, std::move(ids));
+  events_.Add(*attr, std::move(ids));
   return absl::OkStatus();
 }
 
@@ -208,8 +198,8 @@ void Recording::OnEventUpdate(std::span<const std::byte> body) {
     if (c == '\0') break;
     name += c;
   }
-  const auto event = event_of_id_.find(id);
-  if (event != event_of_id_.end()) events_[event->second].name = name;
+  RecordedEvent* event = events_.Find(id);
+  if (event != nullptr) event->name = name;
 }
 
 void Recording::OnFeature(std::span<const std::byte> body) {
@@ -220,7 +210,7 @@ void Recording::OnFeature(std::span<const std::byte> body) {
   if (feature < kFeatureBits) said_.set(feature);
   if (feature >= kFeatureBits || again ||
       !ReadFeature(static_cast<uint32_t>(feature), reader.ReadSpan(reader.remaining()), &facts_,
-                   &events_))
+                   &events_.all()))
     ++counts_.damaged_features;
 }
 
@@ -236,7 +226,7 @@ absl::Status Recording::OnUserRecord(uint32_t kind, std::span<const std::byte> r
       OnFeature(body);
       break;
     case UserRecord::kBuildId:
-      if (!ReadFeature(static_cast<uint32_t>(Feature::kBuildId), record, &facts_, &events_))
+      if (!ReadFeature(static_cast<uint32_t>(Feature::kBuildId), record, &facts_, &events_.all()))
         ++counts_.damaged_features;
       break;
     case UserRecord::kFinishedRound:
@@ -271,13 +261,8 @@ void Recording::Count(const PerfRecord& record) {
   counts_.late = sorter_.late();
   const auto* lost = std::get_if<LostRecord>(&record);
   if (lost == nullptr) return;
-  // At its end perf writes down, without a time, what each event lost: the same that the rings told of, and more where
-  // they did not come to tell.
-  uint64_t& sum = !lost->samples       ? losses_.ring
-                  : lost->time_ns == 0 ? losses_.at_end
-                                       : losses_.elsewhere;
-  sum += lost->count;
-  counts_.lost = std::max(losses_.ring, losses_.at_end) + losses_.elsewhere;
+  losses_.Add(*lost);
+  counts_.lost = losses_.total();
 }
 
 absl::StatusOr<std::optional<EventSet::Decoded>> Recording::Next() {

@@ -20,10 +20,11 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/perfdata/event_table.h"
 #include "core/perfdata/features.h"
+#include "core/perfdata/loss_count.h"
 #include "core/perfdata/record_stream.h"
 #include "core/perfdata/recording_bytes.h"
 #include "core/perfdata/recording_facts.h"
@@ -53,7 +54,7 @@ class Recording {
   // Spans of a sample are valid until the next call. Nothing: the end.
   absl::StatusOr<std::optional<EventSet::Decoded>> Next();
 
-  const std::vector<RecordedEvent>& events() const { return events_; }
+  const std::vector<RecordedEvent>& events() const { return events_.all(); }
   const RecordingFacts& facts() const { return facts_; }
   const RecordingCounts& counts() const { return counts_; }
 
@@ -63,7 +64,6 @@ class Recording {
   absl::Status ReadFileHeader();
   absl::Status ReadAttrs(uint64_t offset, uint64_t size, uint64_t attr_bytes);
   absl::StatusOr<std::vector<uint64_t>> ReadIds(uint64_t offset, uint64_t size);
-  void AddEvent(const perf_event_attr& attr, std::vector<uint64_t> ids);
   absl::Status ReadFeatures(std::span<const uint64_t> bits, uint64_t offset);
   absl::Status MakeSet();
   absl::Status ReadOne();
@@ -75,18 +75,11 @@ class Recording {
 
   std::unique_ptr<RecordingBytes> bytes_;
   std::unique_ptr<RecordStream> stream_;
-  std::vector<RecordedEvent> events_;
-  absl::flat_hash_map<uint64_t, size_t> event_of_id_;
-  uint64_t id_count_ = 0;  // of all events
+  EventTable events_;
   std::bitset<kFeatureBits> said_;  // of a pipe
   RecordingFacts facts_;
   RecordingCounts counts_;
-  struct Losses {
-    uint64_t ring = 0;
-    uint64_t at_end = 0;
-    uint64_t elsewhere = 0;  // in the processor's own buffer
-  };
-  Losses losses_;
+  LossCount losses_;
   std::optional<EventSet> set_;
   RoundSorter sorter_;
   std::vector<std::byte> current_;
