@@ -46,7 +46,10 @@ absl::StatusOr<RecordedMemory> ReadRecording(Terminal& terminal, const MemoryOpt
 
 ExitCode Run(Terminal& terminal, const MemoryOptions& options) {
   const absl::StatusOr<RecordedMemory> memory = ReadRecording(terminal, options);
-  if (!memory.ok()) return Fail(terminal, memory.status());
+  if (!memory.ok())
+    return Fail(terminal, memory.status(),
+                absl::IsInvalidArgument(memory.status()) ? ExitCode::kFailure
+                                                         : ExitCodeOf(memory.status()));
   if (terminal.json)
     terminal.out << JsonLine(MemoryToJson(*memory));
   else if (!options.csv)

@@ -175,12 +175,13 @@ absl::Status Recording::MakeSet() {
 absl::Status Recording::OnAttr(std::span<const std::byte> body) {
   ByteReader reader(body);
   const std::optional<perf_event_attr> attr = ReadAttr(reader);
-  std::vector<uint64_t> ids;
-  while (reader.remaining() >= sizeof(uint64_t)) ids.push_back(reader.Read<uint64_t>());
-  const bool too_many = events_.full() || ids.size() > events_.RoomForIds();
+  const size_t count = reader.remaining() / sizeof(uint64_t);
+  const bool too_many = events_.full() || count > events_.RoomForIds();
   if (!attr.has_value() || too_many || set_.has_value())
     return absl::DataLossError(
         "the recording is damaged: an event cannot be one, or is described after its samples");
+  std::vector<uint64_t> ids(count);
+  std::generate(ids.begin(), ids.end(), [&] { return reader.Read<uint64_t>(); });
   events_.Add(*attr, std::move(ids));
   return absl::OkStatus();
 }

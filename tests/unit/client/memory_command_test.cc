@@ -95,7 +95,7 @@ TEST_F(MemoryCommandTest, Refusals) {
             static_cast<int>(ExitCode::kNotFound));
   const std::string text = folder_ / "text";
   std::ofstream(text) << std::string(500, 'x');
-  EXPECT_NE(perfctl.Run({"memory", "--recording", text}), 0);
+  EXPECT_EQ(perfctl.Run({"memory", "--recording", text}), static_cast<int>(ExitCode::kFailure));
   EXPECT_THAT(perfctl.err, HasSubstr("PERFILE2"));
 }
 

@@ -291,6 +291,16 @@ TEST(Recording, AnEventThatIsDescribedAfterSamplesIsDamage) {
   EXPECT_THAT(read.times, ElementsAre(5));
 }
 
+TEST(Recording, AnEventThatIsCutOffIsDamage) {
+  for (const uint32_t said : {0u, 63u, 128u, 4'000'000'000u}) {
+    Bytes body;
+    body.Add(uint32_t{0}).Add(said).Append(std::vector<std::byte>(32));
+    RecordingBuilder b;
+    b.Event(Attr(), {1}).Record(RecordingBuilder::User(64, body.bytes)).Record(SampleAt(5));
+    EXPECT_TRUE(absl::IsDataLoss(ReadAll(b.Pipe()).status)) << said;
+  }
+}
+
 TEST(Recording, WhatBecomesAThousandTimesAsLargeIsDamage) {
   // A frame of one run-length block each (RFC 8878, 3.1.1.2): 128 KiB out of 4 bytes.
   std::vector<std::byte> frame(10);
