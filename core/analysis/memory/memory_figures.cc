@@ -136,7 +136,7 @@ BeyondShare MemoryTally::Share(size_t border) const {
     out.why_not = untold >= told ? NoShare::kNotTold : NoShare::kNone;
   if (out.why_not != NoShare::kNone) return out;
   int shift = 0;  // of all times alike, until their sum fits
-  while (told >> shift > kMostSum) ++shift;
+  while ((told >> shift) > kMostSum) ++shift;
   ClusterSums sums;
   for (const auto& [key, cluster] : clusters_) {
     const Border& of = cluster[border];
