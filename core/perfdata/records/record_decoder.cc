@@ -119,15 +119,22 @@ PerfRecord Finish(MappingEvent event, ByteReader& body) {
   return event;
 }
 
-PerfRecord DecodePlainMapping(ByteReader body, uint16_t misc, uint64_t time_ns) {
-  const auto raw = body.Read<PlainMappingBody>();
-  if (!body.ok()) return MalformedRecord{};
+// What both kinds of mapping begin with.
+template <typename Body>
+MappingEvent Mapped(const Body& raw, uint64_t time_ns) {
   MappingEvent event;
   event.time_ns = time_ns;
   event.pid = static_cast<int32_t>(raw.pid);
   event.start = raw.start;
   event.length = raw.length;
   event.file_offset = raw.file_offset;
+  return event;
+}
+
+PerfRecord DecodePlainMapping(ByteReader body, uint16_t misc, uint64_t time_ns) {
+  const auto raw = body.Read<PlainMappingBody>();
+  if (!body.ok()) return MalformedRecord{};
+  MappingEvent event = Mapped(raw, time_ns);
   event.executable = (misc & PERF_RECORD_MISC_MMAP_DATA) == 0;
   return Finish(std::move(event), body);
 }
@@ -135,12 +142,7 @@ PerfRecord DecodePlainMapping(ByteReader body, uint16_t misc, uint64_t time_ns) 
 PerfRecord DecodeMapping(ByteReader body, uint16_t misc, uint64_t time_ns) {
   const auto raw = body.Read<MappingBody>();
   if (!body.ok()) return MalformedRecord{};
-  MappingEvent event;
-  event.time_ns = time_ns;
-  event.pid = static_cast<int32_t>(raw.pid);
-  event.start = raw.start;
-  event.length = raw.length;
-  event.file_offset = raw.file_offset;
+  MappingEvent event = Mapped(raw, time_ns);
   event.executable = (raw.protection & PROT_EXEC) != 0;
   event.shared = (raw.flags & MAP_SHARED) != 0;
   if ((misc & PERF_RECORD_MISC_MMAP_BUILD_ID) != 0) {
