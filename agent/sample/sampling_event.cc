@@ -78,7 +78,7 @@ uint64_t StaggeredRate(const perf_event_attr& attr, uint64_t rate, int32_t id) {
   return static_cast<uint64_t>(std::llround(static_cast<double>(rate) * (1 + off)));
 }
 
-perf_event_attr MakeSamplingAttr(const EventEncoding& encoding, const SamplingOptions& options) {
+perf_event_attr AttrOf(const EventEncoding& encoding) {
   perf_event_attr attr{};
   attr.size = sizeof attr;
   attr.type = encoding.type;
@@ -87,15 +87,20 @@ perf_event_attr MakeSamplingAttr(const EventEncoding& encoding, const SamplingOp
   attr.config2 = encoding.config2;
   attr.exclude_user = encoding.exclude_user;
   attr.exclude_kernel = encoding.exclude_kernel;
-  attr.exclude_hv = 1;
   attr.precise_ip = encoding.precise & 3;
-  attr.freq = IsClockEvent(attr) ? 0 : 1;
-  attr.sample_freq = RateValue(attr, options.frequency_hz);  // one union with sample_period
   attr.sample_type = kBaseSampleType;
   attr.sample_id_all = 1;
-  attr.read_format = PERF_FORMAT_LOST;  // since Linux 6.0: ChooseEvent does without where it must
   attr.use_clockid = 1;
   attr.clockid = CLOCK_MONOTONIC;
+  return attr;
+}
+
+perf_event_attr MakeSamplingAttr(const EventEncoding& encoding, const SamplingOptions& options) {
+  perf_event_attr attr = AttrOf(encoding);
+  attr.exclude_hv = 1;
+  attr.freq = IsClockEvent(attr) ? 0 : 1;
+  attr.sample_freq = RateValue(attr, options.frequency_hz);  // one union with sample_period
+  attr.read_format = PERF_FORMAT_LOST;  // since Linux 6.0: ChooseEvent does without where it must
   attr.mmap = 1;
   attr.mmap2 = 1;
   attr.comm = 1;

@@ -64,6 +64,9 @@ uint64_t RateValue(const perf_event_attr& attr, double hz);
 // rings go on sampling at the same distance in time. What they see together is counted by that (agent/wall).
 uint64_t StaggeredRate(const perf_event_attr& attr, uint64_t rate, int32_t id);
 
+// Counts the event, times of CLOCK_MONOTONIC in every record; what is sampled, and how often, is for the caller to add.
+perf_event_attr AttrOf(const EventEncoding& encoding);
+
 perf_event_attr MakeSamplingAttr(const EventEncoding& encoding, const SamplingOptions& options);
 
 // For a node that may sample user code only.

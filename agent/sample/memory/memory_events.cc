@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <ctime>
 #include <utility>
 
 #include "agent/sample/memory/sysfs_pmu.h"
@@ -102,21 +101,10 @@ void TryAll(EventProbe probe, MemoryEventPlan* plan) {
 }  // namespace
 
 perf_event_attr MakeMemoryAttr(const EventEncoding& encoding, uint64_t period) {
-  perf_event_attr attr{};
-  attr.size = sizeof attr;
-  attr.type = encoding.type;
-  attr.config = encoding.config;
-  attr.config1 = encoding.config1;
-  attr.config2 = encoding.config2;
+  perf_event_attr attr = AttrOf(encoding);
   attr.sample_period = period;
-  attr.sample_type =
-      kBaseSampleType | PERF_SAMPLE_ADDR | PERF_SAMPLE_WEIGHT_STRUCT | PERF_SAMPLE_DATA_SRC;
-  attr.sample_id_all = 1;
-  attr.use_clockid = 1;
-  attr.clockid = CLOCK_MONOTONIC;
-  attr.exclude_kernel = encoding.exclude_kernel ? 1 : 0;
+  attr.sample_type |= PERF_SAMPLE_ADDR | PERF_SAMPLE_WEIGHT_STRUCT | PERF_SAMPLE_DATA_SRC;
   attr.exclude_hv = attr.exclude_kernel;
-  attr.precise_ip = encoding.precise & 3;
   return attr;
 }
 
