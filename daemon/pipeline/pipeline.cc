@@ -19,7 +19,7 @@ constexpr absl::Duration kStopWithin = absl::Seconds(2);   // chores that have n
 constexpr absl::Duration kMergeWithin = absl::Seconds(1);  // what they left to merge
 constexpr absl::Duration kTick = absl::Milliseconds(250);
 constexpr int64_t kMaintenanceNs = 60 * kNsPerSecond;
-constexpr int kRetentionRounds = 16;
+constexpr int kRetentionRounds = 64;
 constexpr int64_t kSickMaintenanceNs = 2 * kNsPerSecond;
 constexpr int64_t kLateDelayNs = kNsPerSecond;
 constexpr int64_t kForgetNodeNs = 24 * 3600 * kNsPerSecond;
@@ -213,7 +213,7 @@ void Pipeline::Maintain() {
   limits.Report(Limit::kMemoryPerUser, OfUsers(results_.Bound()));
   // More is deleted at once where more has to go, but others' commits have their turn in between.
   for (int round = 0; round < kRetentionRounds; ++round) {
-    if (Retain(/*aged=*/round == 0) < kMaxDeletedPerCall || !store_.healthy()) break;
+    if (Retain(/*aged=*/round == 0) == 0 || !store_.healthy()) break;
   }
   maintenance_running_ = false;
 }
@@ -411,7 +411,7 @@ void Pipeline::RebuildLate(const std::string& profile_id, uint64_t windows) {
 void Pipeline::Remember(const Report& report) {
   RecentProfile recent;
   recent.figure = ToFigure(report.status, report.loops, static_cast<size_t>(options_.hot_loops));
-  AddVerdicts(report.verdicts, static_cast<size_t>(options_.hot_loops), recent.figure);
+  AddVerdicts(report.findings.verdicts, static_cast<size_t>(options_.hot_loops), recent.figure);
   AddOutcome(report, recent.figure);
   recent.until_ns = clock_.MonotonicNs() + kKeepRecentNs;
   fresh_.push_back({report.status.id, clock_.MonotonicNs() + kFreshNs});

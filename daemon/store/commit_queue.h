@@ -2,6 +2,7 @@
 //
 // Shape    a batch is everything that waits, once the oldest has waited `delay` or one of them is urgent. What depends on nothing
 //          that waits goes ahead of it, in its own order: a new profile does not wait for the windows of all others.
+//          What would hold up everybody is done in pieces, each a write behind what waits by then.
 // Units    bounded by count and by bytes, as is a batch; Push refuses what does not fit.
 // Threads  thread-safe; one thread takes batches.
 #ifndef DAEMON_STORE_COMMIT_QUEUE_H_
@@ -14,6 +15,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/base/mutex.h"
 #include "daemon/store/database.h"
@@ -47,6 +49,12 @@ class CommitQueue {
   void Close();
   size_t size() const;
 
+  // Work of which a piece says whether there is more, and what one of them weighs. Before the first BeginPieces.
+  using Piece = std::function<absl::StatusOr<bool>(Database&)>;
+  void SetPieces(size_t bytes, Piece piece);
+  // Nothing while it is being done. Where the queue is full or a piece fails, the next call goes on.
+  void BeginPieces();
+
  private:
   size_t Waiting() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return ahead_.size() + writes_.size();
@@ -56,6 +64,9 @@ class CommitQueue {
     return closed_ || urgent_ > 0 || Waiting() >= kMaxBatch || bytes_ >= kMaxBatchBytes;
   }
 
+  absl::Status PushLocked(Write write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndPiece(bool more);
+
   const absl::Duration delay_;
   mutable Mutex mutex_;
   std::deque<Write> ahead_ ABSL_GUARDED_BY(mutex_);
@@ -63,6 +74,9 @@ class CommitQueue {
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t urgent_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  size_t piece_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  Piece piece_ ABSL_GUARDED_BY(mutex_);
+  bool piece_waits_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace perfd::daemon

@@ -7,6 +7,7 @@
 #include "core/wire/wire.h"
 #include "daemon/store/audit_table.h"
 #include "daemon/store/profile_id.h"
+#include "daemon/store/window_table.h"
 
 namespace perfd::daemon {
 namespace {
@@ -83,19 +84,29 @@ absl::Status WriteLoopResults(Database& db, int64_t profile, const Report& repor
   return absl::OkStatus();
 }
 
-absl::Status DeleteProfile(Database& db, int64_t profile) {
-  for (const char* table : {"window", "aggregate", "report", "loop_result"}) {
-    RETURN_IF_ERROR(DeleteFrom(db, table, "profile", profile));
-  }
-  return DeleteFrom(db, "profile", "id", profile);
-}
-
 // Of profile p.
-constexpr char kBytesOfProfile[] =
+constexpr char kResultBytesOfProfile[] =
     "length(p.status)"
     " + ifnull((SELECT length(body) FROM report WHERE profile=p.id), 0)"
-    " + ifnull((SELECT length(body) FROM aggregate WHERE profile=p.id), 0)"
-    " + ifnull((SELECT sum(bytes) FROM window WHERE profile=p.id), 0)";
+    " + ifnull((SELECT length(body) FROM aggregate WHERE profile=p.id), 0)";
+
+// How many bytes went with it; its windows go later.
+absl::StatusOr<int64_t> DeleteProfile(Database& db, int64_t profile) {
+  ASSIGN_OR_RETURN(const int64_t bytes,
+                   db.QueryInt(absl::StrCat("SELECT ", kResultBytesOfProfile,
+                                            " FROM profile p WHERE id=", profile)));
+  for (const char* table : {"aggregate", "report", "loop_result"}) {
+    RETURN_IF_ERROR(DeleteFrom(db, table, "profile", profile));
+  }
+  RETURN_IF_ERROR(ReplaceWindows(db, profile, INT64_MAX));
+  RETURN_IF_ERROR(DeleteFrom(db, "profile", "id", profile));
+  return bytes;
+}
+
+// The same, with the windows that are its own.
+constexpr char kWindowBytesOfProfile[] =
+    " + ifnull((SELECT sum(bytes) FROM window WHERE profile=p.id AND id>ifnull("
+    "(SELECT up_to FROM replaced_window WHERE profile=p.id), 0)), 0)";
 
 struct FinalProfile {
   int64_t id = 0;  // 0: none
@@ -104,7 +115,7 @@ struct FinalProfile {
 
 absl::StatusOr<FinalProfile> OldestFinalOf(Database& db, ProfileHolder holder) {
   ASSIGN_OR_RETURN(Statement statement,
-                   db.Prepare(absl::StrCat("SELECT id, ", kBytesOfProfile,
+                   db.Prepare(absl::StrCat("SELECT id, ", kResultBytesOfProfile, kWindowBytesOfProfile,
                                            " FROM profile p WHERE holder=?1 AND final=1 "
                                            "ORDER BY finished_ns LIMIT 1")));
   statement.Bind(1, holder);
@@ -192,30 +203,33 @@ absl::Status WriteFinal(Database& db, const FinalRecord& record) {
   RETURN_IF_ERROR(WriteAggregate(db, profile, record.aggregate));
   RETURN_IF_ERROR(WriteLoopResults(db, profile, record.report));
   RETURN_IF_ERROR(UpdateProfile(db, record.status));
-  ASSIGN_OR_RETURN(Statement windows, db.Prepare("DELETE FROM window WHERE profile=?1 AND id<=?2"));
-  windows.Bind(1, profile);
-  windows.Bind(2, record.up_to_row_id);
-  return windows.Run();
+  return ReplaceWindows(db, profile, record.up_to_row_id);
 }
 
 absl::StatusOr<int> ApplyRetention(Database& db, const RetentionPolicy& policy,
                                    int64_t now_unix_ns) {
   int deleted = 0;
+  int64_t gone = 0;  // bytes
   ASSIGN_OR_RETURN(const int64_t finals, db.QueryInt("SELECT count(*) FROM profile WHERE final=1"));
   const int64_t most_aged = 1 + finals / kAgedShare;
   BytesByHolder bytes = policy.bytes;
-  for (; deleted < kMaxDeletedPerCall; ++deleted) {
+  for (; deleted < kMaxDeletedPerCall && gone < kMaxDeletedBytesPerCall; ++deleted) {
     ASSIGN_OR_RETURN(const int64_t profile,
                      NotKept(db, policy, now_unix_ns, deleted < most_aged, bytes));
     if (profile == 0) break;
-    RETURN_IF_ERROR(DeleteProfile(db, profile));
+    ASSIGN_OR_RETURN(const int64_t went, DeleteProfile(db, profile));
+    gone += went;
   }
   // Of its own number: one user's many profiles do not hold up what goes for everybody.
-  for (int of_users = 0; policy.user_bytes > 0 && of_users < kMaxDeletedPerCall; ++of_users) {
+  gone = 0;
+  for (int of_users = 0; policy.user_bytes > 0 && of_users < kMaxDeletedPerCall &&
+                         gone < kMaxDeletedBytesPerCall;
+       ++of_users) {
     ASSIGN_OR_RETURN(const int64_t profile,
                      OldestOfLargest(db, policy.user_bytes, /*of_users=*/true, bytes));
     if (profile == 0) break;
-    RETURN_IF_ERROR(DeleteProfile(db, profile));
+    ASSIGN_OR_RETURN(const int64_t went, DeleteProfile(db, profile));
+    gone += went;
     ++deleted;
   }
   return deleted;
@@ -223,7 +237,7 @@ absl::StatusOr<int> ApplyRetention(Database& db, const RetentionPolicy& policy,
 
 absl::StatusOr<BytesByHolder> SumBytes(Database& db) {
   ASSIGN_OR_RETURN(Statement statement,
-                   db.Prepare(absl::StrCat("SELECT holder, final, sum(", kBytesOfProfile,
+                   db.Prepare(absl::StrCat("SELECT holder, final, sum(", kResultBytesOfProfile, kWindowBytesOfProfile,
                                            ") FROM profile p GROUP BY holder, final")));
   BytesByHolder bytes;
   while (true) {
@@ -343,13 +357,14 @@ absl::StatusOr<std::vector<uint64_t>> CountStates(Database& db) {
   }
 }
 
-// The audit log has room of its own: no profile goes because of it.
+// The audit log has room of its own, and replaced windows are going: no profile goes because of them.
 absl::StatusOr<int64_t> UsedBytes(Database& db) {
   ASSIGN_OR_RETURN(const int64_t pages, db.QueryInt("PRAGMA page_count"));
   ASSIGN_OR_RETURN(const int64_t free, db.QueryInt("PRAGMA freelist_count"));
   ASSIGN_OR_RETURN(const int64_t size, db.QueryInt("PRAGMA page_size"));
   ASSIGN_OR_RETURN(const int64_t audit, AuditBytes(db));
-  return std::max<int64_t>(0, (pages - free) * size - audit);
+  ASSIGN_OR_RETURN(const int64_t replaced, ReplacedBytes(db));
+  return std::max<int64_t>(0, (pages - free) * size - audit - replaced);
 }
 
 }  // namespace perfd::daemon

@@ -119,7 +119,9 @@ struct ProfileBytes {
 };
 using BytesByHolder = std::map<ProfileHolder, ProfileBytes>;
 
-inline constexpr int kMaxDeletedPerCall = 16;  // profiles; as many again of users with too much
+// Profiles; as many again of users with too much. Who has the most at once asks again: others' commits have their turn in between.
+inline constexpr int kMaxDeletedPerCall = 16;
+inline constexpr int64_t kMaxDeletedBytesPerCall = 8 << 20;  // and one profile more
 
 struct RetentionPolicy {
   int64_t keep_ns = 0;    // final profiles older than this go; 0: keep for ever

@@ -162,8 +162,17 @@ UPDATE stream_owner SET sender=owner;
 CREATE INDEX stream_owner_by_number ON stream_owner(sender, number);
 )sql";
 
-constexpr std::array<const char*, kSchemaVersion> kSteps = {
-    kVersion1, kVersion2, kVersion3, kVersion4, kVersion5, kVersion6, kVersion7, kVersion8};
+// Version 9: whose windows, up to which row, are no more part of a profile, and what is still there of them. Their rows go a few at a time.
+constexpr char kVersion9[] = R"sql(
+CREATE TABLE replaced_window(
+  profile INTEGER PRIMARY KEY,
+  up_to INTEGER NOT NULL,
+  bytes INTEGER NOT NULL);
+)sql";
+
+constexpr std::array<const char*, kSchemaVersion> kSteps = {kVersion1, kVersion2, kVersion3,
+                                                            kVersion4, kVersion5, kVersion6,
+                                                            kVersion7, kVersion8, kVersion9};
 
 }  // namespace
 

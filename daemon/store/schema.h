@@ -11,7 +11,7 @@
 
 namespace perfd::daemon {
 
-inline constexpr int kSchemaVersion = 8;
+inline constexpr int kSchemaVersion = 9;
 
 absl::Status Migrate(Database& db);
 

@@ -96,6 +96,8 @@ SqliteStore::~SqliteStore() {
 
 void SqliteStore::Run() {
   pthread_setname_np(pthread_self(), "perfd-store");
+  queue_.SetPieces(kSweepBytes, SweepWindows);
+  queue_.BeginPieces();  // what the last life left
   while (true) {
     std::vector<CommitQueue::Write> batch = queue_.Drain();
     if (batch.empty()) return;
@@ -256,7 +258,7 @@ absl::StatusOr<std::string> SqliteStore::Create(const ProfileStatus& status) {
 
 absl::Status SqliteStore::StoreFinal(FinalRecord record) {
   auto shared = std::make_shared<const FinalRecord>(std::move(record));
-  return Wait([shared](Database& db) { return WriteFinal(db, *shared); });
+  return Wait([shared](Database& db) { return WriteFinal(db, *shared); }, [this] { queue_.BeginPieces(); });
 }
 
 absl::Status SqliteStore::StoreStatus(const ProfileStatus& status) {
@@ -273,10 +275,10 @@ absl::Status SqliteStore::Compact(const std::string& profile_id, std::string agg
   const auto write = [profile, up_to_row_id,
                       body = std::move(aggregate)](Database& db) -> absl::Status {
     RETURN_IF_ERROR(WriteAggregate(db, profile, body));
-    return DeleteWindows(db, profile, up_to_row_id);
+    return ReplaceWindows(db, profile, up_to_row_id);
   };
   // The windows that it replaces are stored already.
-  return Wait(write, {}, /*ahead=*/true);
+  return Wait(write, [this] { queue_.BeginPieces(); }, /*ahead=*/true);
 }
 
 absl::StatusOr<int> SqliteStore::Retain(const RetentionPolicy& policy, int64_t now_unix_ns) {
@@ -290,7 +292,10 @@ absl::StatusOr<int> SqliteStore::Retain(const RetentionPolicy& policy, int64_t n
     RETURN_IF_ERROR(ApplyHookRetention(db));
     return db.Exec("PRAGMA incremental_vacuum(1024)");
   };
-  RETURN_IF_ERROR(Wait(write, [this, audit] { TellAudit(options_, *audit); }));
+  RETURN_IF_ERROR(Wait(write, [this, audit] {
+    TellAudit(options_, *audit);
+    queue_.BeginPieces();
+  }));
   return *count;
 }
 
@@ -394,7 +399,7 @@ absl::Status ReadResults(SqliteStore& store, const std::string& profile_id,
     ASSIGN_OR_RETURN(const std::string aggregate, ReadAggregate(db, profile));
     ASSIGN_OR_RETURN(const int64_t up_to, LastRowId(db));
     RETURN_IF_ERROR(visitor.aggregate(aggregate, up_to));
-    return ForEachWindow(db, profile, 0, visitor.window);
+    return ForEachWindow(db, profile, visitor.window);
   });
 }
 

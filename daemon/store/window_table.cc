@@ -1,5 +1,6 @@
 #include "daemon/store/window_table.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +10,8 @@
 
 namespace perfd::daemon {
 namespace {
+
+constexpr int64_t kLeastRowCost = 8192;  // bytes: what a small row takes as long as
 
 struct Range {
   int64_t first = 0;
@@ -159,6 +162,62 @@ absl::Status CheckIdentity(absl::string_view stream_id, uint64_t sequence) {
       absl::StrCat("window sequence ", sequence, " of stream '", stream_id, "' is out of range"));
 }
 
+struct Replaced {
+  int64_t profile = 0;
+  int64_t up_to = 0;
+};
+
+absl::StatusOr<std::optional<Replaced>> FirstReplaced(Database& db) {
+  ASSIGN_OR_RETURN(
+      Statement statement,
+      db.Prepare("SELECT profile, up_to FROM replaced_window ORDER BY profile LIMIT 1"));
+  ASSIGN_OR_RETURN(const bool row, statement.Step());
+  if (!row) return std::optional<Replaced>();
+  return std::optional<Replaced>({statement.Int(0), statement.Int(1)});
+}
+
+// Rows that go together: those up to `last`.
+struct Sweep {
+  int64_t last = 0;
+  int64_t bytes = 0;  // of their bodies
+  int64_t cost = 0;
+  bool all = false;  // nothing is left after them
+};
+
+absl::StatusOr<Sweep> NextSweep(Database& db, const Replaced& replaced, int64_t most) {
+  ASSIGN_OR_RETURN(
+      Statement statement,
+      db.Prepare("SELECT id, bytes FROM window WHERE profile=?1 AND id<=?2 ORDER BY id"));
+  statement.Bind(1, replaced.profile);
+  statement.Bind(2, replaced.up_to);
+  Sweep sweep;
+  while (sweep.cost < most) {
+    ASSIGN_OR_RETURN(const bool row, statement.Step());
+    sweep.all = !row;
+    if (sweep.all) break;
+    const int64_t cost = std::max(kLeastRowCost, statement.Int(1));
+    if (sweep.cost > 0 && sweep.cost + cost > most) break;
+    sweep.last = statement.Int(0);
+    sweep.bytes += statement.Int(1);
+    sweep.cost += cost;
+  }
+  return sweep;
+}
+
+absl::Status RunSweep(Database& db, const Replaced& replaced, const Sweep& sweep) {
+  ASSIGN_OR_RETURN(Statement rows, db.Prepare("DELETE FROM window WHERE profile=?1 AND id<=?2"));
+  rows.Bind(1, replaced.profile);
+  rows.Bind(2, sweep.last);
+  RETURN_IF_ERROR(rows.Run());
+  ASSIGN_OR_RETURN(
+      Statement note,
+      db.Prepare(sweep.all ? "DELETE FROM replaced_window WHERE profile=?1"
+                           : "UPDATE replaced_window SET bytes=bytes-?2 WHERE profile=?1"));
+  note.Bind(1, replaced.profile);
+  if (!sweep.all) note.Bind(2, sweep.bytes);
+  return note.Run();
+}
+
 bool Contains(const Neighbours& near, int64_t sequence) {
   return near.before.has_value() && near.before->last >= sequence;
 }
@@ -237,7 +296,9 @@ absl::StatusOr<std::string> StreamOwner(Database& db, absl::string_view stream_i
 
 absl::StatusOr<std::map<std::string, uint64_t>> CountWindows(Database& db) {
   ASSIGN_OR_RETURN(Statement statement,
-                   db.Prepare("SELECT profile, count(*) FROM window GROUP BY profile"));
+                   db.Prepare("SELECT profile, count(*) FROM window w WHERE NOT EXISTS "
+                              "(SELECT 1 FROM replaced_window r WHERE r.profile=w.profile AND "
+                              "w.id<=r.up_to) GROUP BY profile"));
   std::map<std::string, uint64_t> counts;
   while (true) {
     ASSIGN_OR_RETURN(const bool row, statement.Step());
@@ -247,13 +308,13 @@ absl::StatusOr<std::map<std::string, uint64_t>> CountWindows(Database& db) {
 }
 
 absl::Status ForEachWindow(
-    Database& db, int64_t profile, int64_t after_row_id,
+    Database& db, int64_t profile,
     const std::function<absl::Status(int64_t row_id, const std::string& body)>& visit) {
   ASSIGN_OR_RETURN(
       Statement statement,
-      db.Prepare("SELECT id, body FROM window WHERE profile=?1 AND id>?2 ORDER BY id"));
+      db.Prepare("SELECT id, body FROM window WHERE profile=?1 AND id>ifnull((SELECT up_to FROM "
+                 "replaced_window WHERE profile=?1), 0) ORDER BY id"));
   statement.Bind(1, profile);
-  statement.Bind(2, after_row_id);
   while (true) {
     ASSIGN_OR_RETURN(const bool row, statement.Step());
     if (!row) return absl::OkStatus();
@@ -261,12 +322,31 @@ absl::Status ForEachWindow(
   }
 }
 
-absl::Status DeleteWindows(Database& db, int64_t profile, int64_t up_to_row_id) {
-  ASSIGN_OR_RETURN(Statement statement,
-                   db.Prepare("DELETE FROM window WHERE profile=?1 AND id<=?2"));
+absl::Status ReplaceWindows(Database& db, int64_t profile, int64_t up_to_row_id) {
+  ASSIGN_OR_RETURN(
+      Statement statement,
+      db.Prepare("INSERT OR REPLACE INTO replaced_window(profile, up_to, bytes) "
+                 "SELECT ?1, up_to, (SELECT ifnull(sum(bytes), 0) FROM window WHERE profile=?1 AND "
+                 "id<=up_to) FROM (SELECT max(?2, ifnull((SELECT up_to FROM replaced_window WHERE "
+                 "profile=?1), 0)) AS up_to)"));
   statement.Bind(1, profile);
   statement.Bind(2, up_to_row_id);
   return statement.Run();
+}
+
+absl::StatusOr<int64_t> ReplacedBytes(Database& db) {
+  return db.QueryInt("SELECT ifnull(sum(bytes), 0) FROM replaced_window");
+}
+
+absl::StatusOr<bool> SweepWindows(Database& db) {
+  for (int64_t cost = 0; cost < kSweepBytes;) {
+    ASSIGN_OR_RETURN(const std::optional<Replaced> replaced, FirstReplaced(db));
+    if (!replaced.has_value()) return false;
+    ASSIGN_OR_RETURN(const Sweep sweep, NextSweep(db, *replaced, kSweepBytes - cost));
+    RETURN_IF_ERROR(RunSweep(db, *replaced, sweep));
+    cost += sweep.cost + kLeastRowCost;
+  }
+  return true;
 }
 
 }  // namespace perfd::daemon

@@ -2,6 +2,8 @@
 //
 // Shape    Append inserts a window exactly once: the set of stored sequences outlives the window itself. Skip puts a
 //          sequence into that set without a window: nobody wants it, but it is no gap and is never used again.
+//          Replaced windows are gone for every reader at once. Their rows go with Sweep: to delete a gigabyte takes twenty seconds, and
+//          nobody else's commit may wait for it.
 // Errors   call inside a transaction; on an error roll it back.
 #ifndef DAEMON_STORE_WINDOW_TABLE_H_
 #define DAEMON_STORE_WINDOW_TABLE_H_
@@ -18,6 +20,7 @@
 namespace perfd::daemon {
 
 inline constexpr uint64_t kMaxSequence = uint64_t{1} << 62;
+inline constexpr int64_t kSweepBytes = 4 << 20;
 inline constexpr int64_t kMostStreams =
     8192;  // of one sender: beyond it those that began first are forgotten
 
@@ -42,10 +45,15 @@ absl::StatusOr<int64_t> LastRowId(Database& db);
 absl::StatusOr<std::map<std::string, uint64_t>> CountWindows(Database& db);
 // Windows of a profile in the order of commits.
 absl::Status ForEachWindow(
-    Database& db, int64_t profile, int64_t after_row_id,
+    Database& db, int64_t profile,
     const std::function<absl::Status(int64_t row_id, const std::string& body)>& visit);
 
-absl::Status DeleteWindows(Database& db, int64_t profile, int64_t up_to_row_id);
+// The windows up to that row are in the aggregate of their profile, or the profile is gone.
+absl::Status ReplaceWindows(Database& db, int64_t profile, int64_t up_to_row_id);
+// What the rows of replaced windows still take.
+absl::StatusOr<int64_t> ReplacedBytes(Database& db);
+// Deletes rows of replaced windows: kSweepBytes, or one row that has more. Whether there may be others.
+absl::StatusOr<bool> SweepWindows(Database& db);
 
 }  // namespace perfd::daemon
 

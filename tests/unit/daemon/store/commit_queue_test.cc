@@ -59,6 +59,41 @@ TEST(CommitQueue, ABatchThatIsFullDoesNotWait) {
   EXPECT_EQ(Batch(queue).size(), 1u);
 }
 
+TEST(CommitQueue, PiecesComeOneByOneBehindWhatWaits) {
+  auto db = Database::Open(":memory:");
+  CommitQueue queue(absl::ZeroDuration());
+  int left = 3;
+  bool fails = false;
+  queue.SetPieces(CommitQueue::kMaxBatchBytes, [&](Database&) -> absl::StatusOr<bool> {
+    if (fails) return absl::ResourceExhaustedError("full");
+    return --left > 0;
+  });
+  const auto run = [&] {
+    std::vector<CommitQueue::Write> batch = queue.Drain();
+    EXPECT_EQ(batch.size(), 1u);
+    batch[0].done(batch[0].run(*db));
+  };
+  queue.BeginPieces();
+  queue.BeginPieces();
+  EXPECT_EQ(queue.size(), 1u) << "one is enough";
+  ASSERT_TRUE(queue.Push(Of(1, /*urgent=*/false, /*ahead=*/true)).ok());
+  EXPECT_THAT(Batch(queue), ElementsAre(1)) << "a piece is too large to go with it";
+  run();
+  EXPECT_EQ(queue.size(), 1u) << "there is more";
+  fails = true;
+  run();
+  EXPECT_EQ(queue.size(), 0u) << "it is not tried again and again";
+  fails = false;
+  queue.BeginPieces();
+  run();
+  run();
+  EXPECT_EQ(left, 0);
+  EXPECT_EQ(queue.size(), 0u);
+  queue.Close();
+  queue.BeginPieces();
+  EXPECT_TRUE(queue.Drain().empty());
+}
+
 TEST(CommitQueue, WhatDoesNotFitIsRefused) {
   CommitQueue queue(absl::Hours(1));
   ASSERT_TRUE(queue.Push(Of(CommitQueue::kMaxBytes)).ok());
