@@ -5,10 +5,14 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <memory>
+#include <vector>
 
 #include "agent/app/agent_flags.h"
 #include "agent/app/agent_life.h"
 #include "agent/app/node_agent.h"
+#include "agent/app/reader_source.h"
+#include "agent/replay/replay_agent.h"
 #include "core/base/lock_checks.h"
 #include "core/base/log.h"
 #include "core/service/service_notify.h"
@@ -73,6 +77,36 @@ int Serve(AgentFlags flags, int argc, char** argv) {
   return exit_code;
 }
 
+// Recordings as nodes, until somebody ends it.
+int Replay(const AgentFlags& flags) {
+  const ServiceNotify notify = ServiceNotify::FromEnvironment();
+  const UniqueFd signals = BlockSignals(/*reloads=*/false);
+  const AgentOptions& options = flags.options;
+  const std::string reader =
+      options.reader_binary.empty() ? BesideThisProgram(kReaderName) : options.reader_binary;
+  std::vector<std::unique_ptr<ReplayAgent>> agents;
+  for (size_t i = 0; i < flags.replay.files.size(); ++i) {
+    const std::string& node = flags.replay.nodes[i];
+    const std::string spool = SpoolOfNode(flags, node);
+    if (spool.empty()) {
+      LogError("{}", kNoFolder);
+      return 1;
+    }
+    auto agent = ReplayAgent::Create({.dial = options.dial,
+                                      .path = flags.replay.files[i],
+                                      .node = node,
+                                      .spool_directory = spool,
+                                      .spool_limit_bytes = options.spool_limit_bytes,
+                                      .open = ReaderOpener({.reader_binary = reader})});
+    if (!agent.ok()) {
+      LogError("{}: {}", flags.replay.files[i], Text(agent.status()));
+      return 1;
+    }
+    agents.push_back(*std::move(agent));
+  }
+  return ServeUntilStopped(nullptr, {.signals = signals.get(), .notify = &notify});
+}
+
 int Main(int argc, char** argv) {
   SkipLockOrderChecks();
   AgentFlags flags;
@@ -85,6 +119,7 @@ int Main(int argc, char** argv) {
   }
   if (flags.command == AgentCommand::kDoctor) return Doctor(flags.options);
   if (flags.command == AgentCommand::kHeal) return Heal(flags.options, flags.heal);
+  if (flags.command == AgentCommand::kReplay) return Replay(flags);
   return Serve(std::move(flags), argc, argv);
 }
 

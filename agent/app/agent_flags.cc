@@ -7,8 +7,10 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "agent/app/agent_config.h"
 #include "core/base/host_name.h"
@@ -26,9 +28,9 @@ constexpr int kInvalidConfig = 5;  // as perfd
 // A user's home is often shared by all nodes, and a user may run several programs under `exec`:
 // each has its own spool. Empty: no folder of the user's is known; below /tmp anybody could have made it before.
 // Source: XDG Base Directory Specification 0.8.
-std::string DefaultSpool(const AgentFlags& flags) {
+std::string DefaultSpool(const AgentFlags& flags, const std::string& node) {
   if (!flags.options.user_mode) return "/var/lib/perf-agent/spool";
-  std::string own = flags.options.node;
+  std::string own = node;
   if (flags.command == AgentCommand::kExec) absl::StrAppend(&own, "-", ::getpid());
   if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state == '/')
     return absl::StrCat(state, "/perf-agent/spool-", own);
@@ -63,6 +65,7 @@ constexpr char kFooter[] =
     "  perf-agent heal --all                       restore every rank of this node, without agent "
     "or daemon\n"
     "  touch /etc/perfd/no-injection               stop altering loops on this node at once\n"
+    "  perf-agent --replay perf.data --as old-run  a recording of perf as a node of one's own\n"
     "  perf-agent doctor                           what this node needs, with the line that fixes "
     "it\n"
     "  perf-agent --config FILE --check-config     what the file and the flags come to\n"
@@ -104,6 +107,9 @@ void DeclareNode(CLI::App& app, AgentFlags& flags) {
                "let requests ask for recovery mode: variants of very short loops run in the ranks' "
                "own threads");
   app.add_flag("--user-mode", options.user_mode, "serve only one's own processes, without root");
+  app.add_option("--replay", flags.replay.files,
+                 "a recording (perf.data) that is a node of its own, for one's own profiles; may be repeated");
+  app.add_option("--as", flags.replay.nodes, "the name of that node [the file's]; may be repeated");
 }
 
 void DeclareService(CLI::App& app, AgentFlags& flags) {
@@ -152,16 +158,55 @@ AgentFlags Defaults() {
   return flags;
 }
 
+// The file's name without what names cannot have.
+std::string NodeOfFile(const std::string& path) {
+  std::string name = path.substr(path.rfind('/') + 1);
+  for (char& c : name) {
+    if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '-' && c != '_')
+      c = '-';
+  }
+  return name;
+}
+
+absl::Status CompleteReplay(AgentFlags* flags) {
+  ReplayFlags& replay = flags->replay;
+  if (replay.files.empty() && replay.nodes.empty()) return absl::OkStatus();
+  if (replay.nodes.size() > replay.files.size())
+    return absl::InvalidArgumentError("--as names the node of a --replay: there are more of them");
+  if (flags->command != AgentCommand::kServe)
+    return absl::InvalidArgumentError("--replay takes no command beside it");
+  if (replay.nodes.empty() && replay.files.size() == 1 && !flags->options.node.empty())
+    replay.nodes.push_back(flags->options.node);
+  // Two users' perf.data are two nodes.
+  while (replay.nodes.size() < replay.files.size())
+    replay.nodes.push_back(
+        absl::StrCat(NodeOfFile(replay.files[replay.nodes.size()]), "-", ::geteuid()));
+  for (const std::string& node : replay.nodes) {
+    if (node.empty() || NodeOfFile(node) != node || node.front() == '.')
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--as ", node, ": a name of letters, digits, '.', '-' and '_' that does not begin with '.'"));
+  }
+  const std::set<std::string> once(replay.nodes.begin(), replay.nodes.end());
+  if (once.size() < replay.nodes.size())
+    return absl::InvalidArgumentError("two recordings cannot be the same node: name them with --as");
+  flags->command = AgentCommand::kReplay;
+  flags->options.user_mode = true;
+  return absl::OkStatus();
+}
+
 // What is not given follows from what is.
 absl::Status Complete(AgentFlags* flags) {
   AgentOptions& options = flags->options;
+  RETURN_IF_ERROR(CompleteReplay(flags));
+  const bool own_spool = flags->command == AgentCommand::kReplay;
   if (!flags->daemon_user.empty()) {
     ASSIGN_OR_RETURN(options.dial.daemon_uid, UidOf(flags->daemon_user));
   }
   options.user_mode |= !MayServeNode();
   options.spool_limit_bytes = SpoolLimitBytes(*flags);
   if (options.node.empty()) options.node = HostName();
-  if (options.spool_directory.empty()) options.spool_directory = DefaultSpool(*flags);
+  if (options.spool_directory.empty() && !own_spool)
+    options.spool_directory = DefaultSpool(*flags, options.node);
   return absl::OkStatus();
 }
 
@@ -179,6 +224,11 @@ absl::Status ReadFile(int argc, char** argv, AgentFlags* flags) {
 }
 
 }  // namespace
+
+std::string SpoolOfNode(const AgentFlags& flags, const std::string& node) {
+  const std::string& given = flags.options.spool_directory;
+  return given.empty() ? DefaultSpool(flags, node) : absl::StrCat(given, "-", node);
+}
 
 bool ParseAgentFlags(int argc, char** argv, AgentFlags* flags, int* exit_code) {
   *flags = Defaults();

@@ -17,7 +17,13 @@ namespace perfd::agent {
 
 inline constexpr int64_t kMaxSpoolMib = 1 << 20;
 
-enum class AgentCommand { kServe, kExec, kDoctor, kHeal };
+enum class AgentCommand { kServe, kExec, kDoctor, kHeal, kReplay };
+
+// Recordings that are nodes, and their names: as many.
+struct ReplayFlags {
+  std::vector<std::string> files;
+  std::vector<std::string> nodes;
+};
 
 struct AgentFlags {
   AgentCommand command = AgentCommand::kServe;
@@ -30,6 +36,7 @@ struct AgentFlags {
   std::string log_file;              // empty: standard error
   std::vector<std::string> program;  // with exec
   HealFlags heal;
+  ReplayFlags replay;
 };
 
 // Parses the command line and the file it names. Sets *exit_code and returns false when the program
@@ -40,6 +47,9 @@ bool ParseAgentFlags(int argc, char** argv, AgentFlags* flags, int* exit_code);
 inline uint64_t SpoolLimitBytes(const AgentFlags& flags) {
   return static_cast<uint64_t>(flags.spool_limit_mib) << 20;
 }
+
+// Of the agent that is this node in the cluster: --spool-dir, or a folder of its own.
+std::string SpoolOfNode(const AgentFlags& flags, const std::string& node);
 
 // The same again, with what the file says now. Prints nothing.
 absl::StatusOr<AgentFlags> ParseAgentFlagsAgain(int argc, char** argv);

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "agent/app/reader_source.h"
 #include "agent/doctor/injection_check.h"
 #include "agent/experiment/node_experimenter.h"
 #include "agent/experiment/preparation.h"
@@ -20,7 +21,6 @@
 #include "agent/pipeline/own_cpu.h"
 #include "agent/procfs/guarded/file_server.h"
 #include "agent/procfs/guarded/guarded_files.h"
-#include "agent/reader/reader_client.h"
 #include "agent/reader/unwind_client.h"
 #include "agent/sample/event_choice.h"
 #include "agent/sample/perf_event.h"
@@ -31,7 +31,6 @@
 namespace perfd::agent {
 namespace {
 
-constexpr char kReaderName[] = "perf-agent-reader";
 constexpr char kTracerName[] = "perf-agent-tracer";
 constexpr absl::Duration kDrainOnExit = absl::Seconds(3);
 constexpr absl::Duration kSayGoodbye = absl::Seconds(5);
@@ -48,53 +47,10 @@ std::string KernelBootId() {
   return id;
 }
 
-std::string BesideThisProgram(const char* name) {
-  std::error_code error;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
-  return error ? std::string(name) : (self.parent_path() / name).string();
-}
-
 // What `auto` chooses on this node; empty when nothing can be sampled.
 std::string UsableEvent() {
   const auto event = ChooseEvent(SamplingOptions(), ProbePerfEvent);
   return event.ok() ? event->name : "";
-}
-
-// A reader process as the pipeline sees it.
-class ProcessCodeSource final : public CodeSource {
- public:
-  explicit ProcessCodeSource(std::unique_ptr<ReaderClient> client) : client_(std::move(client)) {}
-  const ModuleFacts& facts() const override { return client_->facts(); }
-  absl::StatusOr<CodeFacts> Lookup(const std::vector<ElfAddress>& addresses,
-                                   absl::Duration timeout) override {
-    return client_->Lookup(addresses, timeout);
-  }
-  absl::StatusOr<bool> HasBytes(ElfAddress address, absl::string_view bytes,
-                                absl::Duration timeout) override {
-    return client_->HasBytes(address, bytes, timeout);
-  }
-
- private:
-  std::unique_ptr<ReaderClient> client_;
-};
-
-OpenCodeSource ReaderOpener(const ReaderOptions& options) {
-  return [options](const RawModule& module,
-                   ModuleDetail detail) -> absl::StatusOr<std::unique_ptr<CodeSource>> {
-    const ModuleFile file{
-        .pid = module.pid,
-        .uid = module.uid,
-        .gid = module.gid,
-        .path = module.key.path,
-        .device_major = module.key.device_major,
-        .device_minor = module.key.device_minor,
-        .inode = module.key.inode,
-        .map_start = module.map_start.value(),
-        .map_end = module.map_end.value(),
-    };
-    ASSIGN_OR_RETURN(auto client, ReaderClient::Start(file, options, detail));
-    return std::make_unique<ProcessCodeSource>(std::move(client));
-  };
 }
 
 // A reader process that unwinds, as the pipeline sees it.

@@ -194,6 +194,7 @@ absl::Status DaemonLink::Greet(Connection& connection) {
   reg.set_stream_id(spool_.stream_id());
   reg.set_instance_id(instance_id_);
   reg.set_user_mode(identity_.user_mode);
+  reg.set_replayed(identity_.replayed);
   reg.set_uid(identity_.uid);
   reg.set_cpus(identity_.cpus);
   reg.set_kernel(identity_.kernel);

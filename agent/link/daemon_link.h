@@ -49,6 +49,7 @@ struct AgentIdentity {
   int32_t cpus = 0;
   uint32_t uid = 0;
   bool user_mode = false;
+  bool replayed = false;  // shows a recording
 };
 
 class LinkHandler {

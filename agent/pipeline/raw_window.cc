@@ -78,6 +78,7 @@ RawWindow WindowBuilder::Drain() {
   for (const auto& [key, counts] : counts_)
     window.rows[counts.row] = {key.thread, key.location, counts.samples, counts.weight};
   window.wall.moments = std::exchange(moments_, {});
+  window.findings.memory = memory_.Drain();
   for (auto& [key, samples] : stacks_) window.stacks.push_back({key.first, key.second, samples});
   module_index_.clear();
   thread_index_.clear();

@@ -17,6 +17,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "agent/anonymous/process_id.h"
 #include "agent/pipeline/module_kind.h"
+#include "agent/pipeline/raw/raw_location.h"
+#include "agent/pipeline/raw/raw_memory.h"
 #include "agent/wall/process_time.h"
 #include "agent/wall/wall_times.h"
 #include "core/model/stack.h"
@@ -24,7 +26,7 @@
 
 namespace perfd::agent {
 
-// Not more than the daemon takes (core/wire/limits.h): a window that it refuses would be sent again for ever.
+// Not more than the daemon takes (core/wire/check/limits.h): a window that it refuses would be sent again for ever.
 inline constexpr size_t kMaxRawRows = 1'000'000;
 inline constexpr size_t kMaxRawThreads = 65'536;
 inline constexpr size_t kMaxRawStacks = 1 << 14;
@@ -79,29 +81,6 @@ struct ModuleOwner {
 };
 RawModule ModuleOf(const ModuleOwner& owner, const CodeMapping& mapping);
 
-// Where an address is, as far as the maps tell.
-struct RawLocation {
-  enum class Kind : uint8_t {
-    kModule,
-    kKernel,
-    kUnmapped,
-    kTruncated
-  };  // the last: outermost in a stack
-  Kind kind = Kind::kUnmapped;
-  KernelCause cause = KernelCause::kUnknown;  // with kKernel
-  bool has_caller = false;     // with kKernel: the next two are where the thread came from
-  uint32_t module = 0;         // index, with kModule
-  FileOffset file_offset = 0;  // with kModule; of an anonymous one the run-time address
-
-  bool HasModule() const { return kind == Kind::kModule || (kind == Kind::kKernel && has_caller); }
-
-  bool operator==(const RawLocation&) const = default;
-  template <typename H>
-  friend H AbslHashValue(H h, const RawLocation& p) {
-    return H::combine(std::move(h), p.kind, p.cause, p.has_caller, p.module, p.file_offset);
-  }
-};
-
 struct RawRow {
   uint32_t thread = 0;
   RawLocation location;
@@ -131,6 +110,12 @@ struct WallEvidence {
       times;  // of the session, for the resolver's thread alone; null: not divided
 };
 
+// As WindowFindings.
+struct RawFindings {
+  std::vector<LoopMeasurement> measurements;
+  RawMemory memory;
+};
+
 struct RawWindow {
   std::vector<RawModule> modules;
   std::vector<WindowThread> threads;
@@ -140,7 +125,7 @@ struct RawWindow {
   OverheadFigures overhead;
   SamplingSetup setup;
   std::vector<RankInfo> ranks;
-  std::vector<LoopMeasurement> measurements;
+  RawFindings findings;
   std::vector<AuditEntry> audit;
   LeasedPauses leased;
   WallEvidence wall;
@@ -157,6 +142,7 @@ class WindowBuilder {
              uint64_t time_ns = 0);
   void CountStack(int32_t rank, std::vector<RawLocation> frames);
   Accounting& accounting() { return accounting_; }
+  MemoryCounter& memory() { return memory_; }
   // Everything counted since the last Drain; times, setup, ranks and overhead are left for the caller.
   RawWindow Drain();
 
@@ -184,6 +170,7 @@ class WindowBuilder {
   absl::flat_hash_map<Key, Counts> counts_;
   std::vector<RawMoment> moments_;
   absl::flat_hash_map<std::pair<int32_t, std::vector<RawLocation>>, uint64_t> stacks_;
+  MemoryCounter memory_;
   Accounting accounting_;
 };
 

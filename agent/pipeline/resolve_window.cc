@@ -169,6 +169,7 @@ class Resolution {
     for (const RawRow& row : raw.rows) note(row.location);
     for (const RawStack& stack : raw.stacks)
       std::for_each(stack.frames.begin(), stack.frames.end(), note);
+    for (const RawMemoryRow& row : raw.findings.memory.rows) note(row.at);
     code_.resize(raw.modules.size());
     const std::vector<ModuleDetail> details = Details(raw);
     const int64_t waited_ns = index.waited_ns();
@@ -193,10 +194,18 @@ class Resolution {
         return Named(Category::kUnknown, "[unmapped]");
       case RawLocation::Kind::kTruncated:
         return Named(Category::kUnknown, "[truncated]");
+      case RawLocation::Kind::kOther:
+        return Named(Category::kUnknown, kOtherName);
       case RawLocation::Kind::kModule:
         break;
     }
     return LocateInUser(location);
+  }
+
+  // Of code in a file that can be read; 0: not known.
+  ElfAddress Instruction(const RawLocation& location) const {
+    if (location.kind != RawLocation::Kind::kModule || code_[location.module] == nullptr) return 0;
+    return ToElfAddress(code_[location.module]->facts, location.file_offset).value_or(0);
   }
 
  private:
@@ -327,6 +336,21 @@ void AddStacks(const RawWindow& raw, const Resolution& resolution, Window& windo
     window.paths.stacks.push_back({key.first, key.second, samples});
 }
 
+WindowMemory ResolveMemory(RawMemory& raw, const Resolution& resolution, LocationTable& table,
+                           std::vector<CodeLocation>& locations) {
+  WindowMemory memory{.events = std::move(raw.events), .rows = {}, .lost = raw.lost};
+  memory.rows.reserve(raw.rows.size());
+  for (const RawMemoryRow& row : raw.rows) {
+    memory.rows.push_back({.rank = row.rank,
+                           .pid = row.pid,
+                           .location = table.Index(resolution.Locate(row.at), locations),
+                           .instruction = resolution.Instruction(row.at),
+                           .profile = row.profile,
+                           .times = row.times});
+  }
+  return memory;
+}
+
 bool IsComputeLoop(const CodeLocation& at) {
   return at.category == Category::kLoop && at.loop.has_value() &&
          at.loop_kind == LoopKind::kCompute;
@@ -391,6 +415,14 @@ void FoldCalls(const std::vector<uint32_t>& moved, Window& window) {
   window.paths.calls = CallsOf(paths);
 }
 
+// An instruction of a place that was folded is one of many.
+void FoldMemory(const std::vector<uint32_t>& moved, Window& window) {
+  for (MemoryRow& row : window.findings.memory.rows) {
+    row.location = moved[row.location];
+    if (window.locations[row.location].function == kOtherName) row.instruction = 0;
+  }
+}
+
 CodeLocation OthersOf(const CodeLocation& old) {
   CodeLocation others = Named(old.category, kOtherName);
   others.kernel_cause = old.kernel_cause;
@@ -411,6 +443,8 @@ void FoldLightLocations(Window& window, size_t limit) {
   for (const WindowCall& call : window.paths.calls) {
     if (call.loop.has_value()) weight[*call.loop] += call.paths;
   }
+  for (const MemoryRow& row : window.findings.memory.rows)
+    weight[row.location] += row.profile.all.samples;
   std::vector<uint32_t> order(window.locations.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
@@ -438,6 +472,7 @@ void FoldLightLocations(Window& window, size_t limit) {
   window.rows.clear();
   for (const auto& [key, row] : rows) window.rows.push_back(row);
   FoldCalls(moved, window);
+  FoldMemory(moved, window);
 }
 
 Window ResolveWindow(RawWindow raw, CodeIndex& index, absl::Duration timeout,
@@ -456,7 +491,8 @@ Window ResolveWindow(RawWindow raw, CodeIndex& index, absl::Duration timeout,
   window.setup = std::move(raw.setup);
   window.ranks = std::move(raw.ranks);
   window.threads = std::move(raw.threads);
-  window.measurements = std::move(raw.measurements);
+  window.findings.measurements = std::move(raw.findings.measurements);
+  window.findings.memory = ResolveMemory(raw.findings.memory, resolution, table, window.locations);
   window.audit = std::move(raw.audit);
   window.leased = std::move(raw.leased);
   window.accounting = raw.accounting;

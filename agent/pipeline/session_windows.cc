@@ -76,7 +76,7 @@ void SessionWindows::Close(WindowFacts facts) {
       facts.switching_ns;
   raw->overhead.stops = facts.experiment.stops;
   raw->overhead.stop_ns = facts.experiment.stop_ns;
-  raw->measurements = std::move(facts.experiment.measurements);
+  raw->findings.measurements = std::move(facts.experiment.measurements);
   raw->audit = std::move(facts.experiment.audit);
   raw->leased = {std::move(facts.experiment.pauses), facts.experiment.pauses_dropped};
   raw->wall.processes = std::move(facts.processes);

@@ -9,7 +9,7 @@
 #include "agent/reader/module_open.h"
 #include "core/base/frame.h"
 #include "core/base/status_macros.h"
-#include "core/wire/check.h"
+#include "core/wire/check/check.h"
 #include "core/wire/wire.h"
 
 namespace perfd::agent {

@@ -11,7 +11,7 @@
 #include "core/base/clock.h"
 #include "core/base/frame.h"
 #include "core/base/status_macros.h"
-#include "core/wire/check.h"
+#include "core/wire/check/check.h"
 #include "core/wire/wire.h"
 
 namespace perfd::agent {

@@ -12,6 +12,7 @@
 #include "client/render/notices/notice_text.h"
 #include "client/render/report_text.h"
 #include "client/render/report_totals.h"
+#include "client/render/memory/report_memory.h"
 #include "core/base/status_macros.h"
 #include "core/json/report_json.h"
 #include "core/json/status_json.h"
@@ -91,6 +92,8 @@ absl::Status PrintReport(Terminal& terminal, DaemonClient& daemon, const std::st
   ReportTextOptions options;
   options.style = terminal.style;
   terminal.out << "\n" << RenderReport(report, options);
+  const std::string memory = RenderMemoryPlaces(report, kMemoryPlaces, terminal.style);
+  if (!memory.empty()) terminal.out << "\n" << memory;
   return absl::OkStatus();
 }
 

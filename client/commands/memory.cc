@@ -10,8 +10,10 @@
 #include "client/commands/command_table.h"
 #include "client/recording/recorded_memory.h"
 #include "client/render/memory/memory_text.h"
+#include "client/render/memory/report_memory.h"
 #include "client/render/memory/samples_csv.h"
 #include "core/base/status_macros.h"
+#include "core/json/memory/memory_json.h"
 #include "core/json/status_json.h"
 #include "core/perfdata/recording.h"
 
@@ -19,6 +21,8 @@ namespace perfd::client {
 namespace {
 
 struct MemoryOptions {
+  std::string id;
+  std::string loop;
   std::string recording;
   size_t top = 12;
   bool csv = false;
@@ -44,7 +48,7 @@ absl::StatusOr<RecordedMemory> ReadRecording(Terminal& terminal, const MemoryOpt
   return memory;
 }
 
-ExitCode Run(Terminal& terminal, const MemoryOptions& options) {
+ExitCode RunRecording(Terminal& terminal, const MemoryOptions& options) {
   const absl::StatusOr<RecordedMemory> memory = ReadRecording(terminal, options);
   if (!memory.ok())
     return Fail(terminal, memory.status(),
@@ -58,18 +62,63 @@ ExitCode Run(Terminal& terminal, const MemoryOptions& options) {
   return memory->damage.ok() && !memory->counts.truncated ? ExitCode::kOk : ExitCode::kPartial;
 }
 
+absl::Status NoAccesses(const Report& report) {
+  return absl::NotFoundError(absl::StrCat(
+      report.status.id,
+      " has no accesses to memory: its nodes sampled none (perfctl doctor, \"memory samples\"), or their "
+      "windows were lost (perfctl report says so)"));
+}
+
+absl::StatusOr<ExitCode> RunProfile(Terminal& terminal, DaemonClient& daemon,
+                                    const MemoryOptions& options) {
+  ASSIGN_OR_RETURN(const Report report, daemon.GetReport(options.id));
+  const MemoryReport& memory = report.findings.memory;
+  if (!memory.Any()) return NoAccesses(report);
+  if (options.loop.empty()) {
+    if (terminal.json)
+      terminal.out << JsonLine({{"id", report.status.id}, {"memory", MemoryReportToJson(memory)}});
+    else
+      terminal.out << RenderReportMemory(report, options.top, terminal.style);
+  } else {
+    ASSIGN_OR_RETURN(const MemoryPlace* place, FindMemoryPlace(report, options.loop));
+    if (terminal.json)
+      terminal.out << JsonLine(MemoryPlaceToJson(*place));
+    else
+      terminal.out << RenderMemoryPlace(memory, *place, options.top, terminal.style);
+  }
+  for (const std::string& remark : MemoryRemarks(memory)) Remark(terminal, "note: " + remark);
+  return ExitCodeOf(report.status);
+}
+
+absl::Status CheckOptions(const Terminal& terminal, const MemoryOptions& options) {
+  if (options.id.empty() == options.recording.empty())
+    return absl::InvalidArgumentError("give a profile's ID, or --recording FILE: one of them");
+  if (options.csv && options.recording.empty())
+    return absl::InvalidArgumentError("--csv is of a recording: give --recording FILE");
+  if (!options.loop.empty() && options.id.empty())
+    return absl::InvalidArgumentError("--loop is of a profile: give its ID");
+  if (terminal.json && options.csv)
+    return absl::InvalidArgumentError("--csv and --json: one of them");
+  return absl::OkStatus();
+}
+
 CommandRun DefineMemory(CLI::App& app) {
   auto options = std::make_shared<MemoryOptions>();  // shared by the parser and the command
+  app.add_option("ID", options->id, kIdHelp);
+  app.add_option("--loop", options->loop,
+                 "Only this loop, by instruction and rank: its number in the report (3 or #3) or the "
+                 "beginning of its id");
   app.add_option("--recording", options->recording,
-                 "Recording of perf (perf.data), in file or pipe form; - reads standard input")
-      ->required();
-  app.add_option("--top", options->top, "Processes shown")->check(CLI::PositiveNumber);
-  app.add_flag("--csv", options->csv, "Print each sampled access as a row of CSV");
+                 "Recording of perf (perf.data), in file or pipe form; - reads standard input");
+  app.add_option("--top", options->top, "Lines of each list")->check(CLI::PositiveNumber);
+  app.add_flag("--csv", options->csv, "Print each sampled access of a recording as a row of CSV");
   return [options](Terminal& terminal) -> ExitCode {
-    if (terminal.json && options->csv)
-      return Fail(terminal, absl::InvalidArgumentError("--csv and --json: one of them"),
-                  ExitCode::kUsage);
-    return Run(terminal, *options);
+    if (const absl::Status status = CheckOptions(terminal, *options); !status.ok())
+      return Fail(terminal, status, ExitCode::kUsage);
+    if (!options->recording.empty()) return RunRecording(terminal, *options);
+    return WithDaemon(terminal, [&](DaemonClient& daemon) {
+      return RunProfile(terminal, daemon, *options);
+    });
   };
 }
 
@@ -77,19 +126,21 @@ CommandRun DefineMemory(CLI::App& app) {
 
 CommandEntry MemoryCommand() {
   return {
-      "memory", "Show what the memory samples of a recording say",
-      R"(Reads a recording that perf made where the processor samples accesses (PEBS, IBS): from which level loads came, how
-long they took, what part of their time is spent beyond each level, and how they fared in the DTLB. Needs no daemon.
-Profiles have no memory samples yet.
+      "memory", "Show what the memory samples of a profile or a recording say",
+      R"(Where the processor samples accesses (PEBS, IBS): from which level loads came, how long they took, what part of their
+time is spent beyond each level, and how they fared in the DTLB; of a profile loop by loop, of one loop by instruction
+and rank. A recording that perf made is read without a daemon; as a node of a cluster it is `perf-agent --replay`.
 
 EXAMPLES
+  perfctl memory p-000012
+  perfctl memory p-000012 --loop 3
   perf mem record -t load ./app && perfctl memory --recording perf.data
   perf mem record -o - ./app | perfctl memory --recording -
   perfctl --json memory --recording perf.data
   perfctl memory --recording perf.data --csv > accesses.csv
 
 EXIT CODES
-  0 read   1 not a recording that can be read   3 no such file   8 damaged or cut off: what came before it is shown)",
+  0 shown   1 not a recording that can be read   3 no such file or profile, or it has no accesses   8 the profile is PARTIAL, or the recording damaged or cut off: what came before it is shown)",
       DefineMemory};
 }
 

@@ -14,6 +14,7 @@
 #include "client/render/folded.h"
 #include "client/render/pprof.h"
 #include "client/render/report_text.h"
+#include "client/render/memory/report_memory.h"
 #include "core/analysis/jobs/job_line.h"
 #include "core/base/status_macros.h"
 #include "core/json/report_json.h"
@@ -81,6 +82,8 @@ absl::Status Print(Terminal& terminal, const Report& report, const ReportOptions
                                           .top = options.top,
                                           .threads = options.threads,
                                           .rank = options.rank});
+    const std::string memory = RenderMemoryPlaces(report, kMemoryPlaces, terminal.style);
+    if (!memory.empty()) terminal.out << "\n" << memory;
   }
   return absl::OkStatus();
 }

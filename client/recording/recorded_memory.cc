@@ -6,9 +6,9 @@
 #include <utility>
 #include <variant>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/strings/str_cat.h"
 #include "core/base/utf8.h"
+#include "core/perfdata/event_facts.h"
+#include "core/perfdata/process_names.h"
 
 namespace perfd::client {
 namespace {
@@ -18,36 +18,17 @@ constexpr uint64_t kProgressEvery = 1u << 16;
 constexpr size_t kMostProcesses = 1u << 16;
 constexpr int32_t kOthers = -2;
 
-// Intel's load latency. Source: /sys/devices/cpu/events/mem-loads ("event=0xcd,umask=0x1,ldlat=3") and format/ldlat
-// ("config1:0-15").
-uint32_t LatencyThreshold(const perf_event_attr& attr) {
-  const uint64_t event = attr.config & 0xffff;
-  const bool large_core = attr.type == PERF_TYPE_RAW && event == 0x1cd;
-  const bool small_core = attr.type >= PERF_TYPE_MAX && event == 0x5d0;  // a PMU of its own
-  return large_core || small_core ? static_cast<uint32_t>(attr.config1 & 0xffff) : 0;
-}
-
-std::string NameOf(const RecordedEvent& event, size_t index) {
-  return event.name.empty() ? absl::StrCat("event ", index + 1) : DisplayForm(event.name);
-}
-
-bool Tells(const Sample& sample) {
-  const MemoryAccess access = sample.access.value_or(MemoryAccess{});
-  return access.address != RuntimeAddress(0) || access.latency_cycles != 0 ||
-         access.source != MemorySource{};
-}
-
 class Summary {
  public:
   void Add(const EventSet::Decoded& record) {
     if (const auto* sample = std::get_if<Sample>(&record.record)) OnSample(record.event, *sample);
-    if (const auto* task = std::get_if<TaskEvent>(&record.record)) OnTask(*task);
+    if (const auto* task = std::get_if<TaskEvent>(&record.record)) names_.OnTask(*task);
   }
 
   std::vector<EventMemory> Events(const std::vector<RecordedEvent>& events) {
     samples_.resize(events.size());
     for (size_t i = 0; i < events.size(); ++i) {
-      samples_[i].name = NameOf(events[i], i);
+      samples_[i].name = EventName(events[i], i);
       samples_[i].by_frequency = events[i].attr.freq != 0;
       samples_[i].rate = events[i].attr.sample_freq;  // one union with the period
       samples_[i].latency_threshold = LatencyThreshold(events[i].attr);
@@ -58,9 +39,8 @@ class Summary {
   std::vector<ProcessMemory> Processes() const {
     std::vector<ProcessMemory> out;
     for (const auto& [pid, process] : processes_) {
-      const auto name = names_.find(pid);
-      out.push_back(
-          {pid, name == names_.end() ? "" : name->second, process.threads.size(), process.profile});
+      out.push_back({pid, pid == kOthers ? "others" : names_.NameOf(pid), process.threads.size(),
+                     process.profile});
     }
     std::stable_sort(out.begin(), out.end(), [](const ProcessMemory& a, const ProcessMemory& b) {
       return a.profile.all.weight > b.profile.all.weight;
@@ -79,10 +59,9 @@ class Summary {
   void OnSample(size_t event, const Sample& sample) {
     if (samples_.size() <= event) samples_.resize(event + 1);
     ++samples_[event].samples;
-    if (!Tells(sample)) return;
+    if (!TellsOfAccess(sample)) return;
     ++samples_[event].accesses;
-    const SampledAccess access{sample.tid, sample.time_ns, sample.period, sample.kernel,
-                               *sample.access};
+    const SampledAccess access = AccessOf(sample);
     tally_.Add(access);
     const bool full = processes_.size() >= kMostProcesses && !processes_.contains(sample.pid);
     Process& process = processes_[full ? kOthers : sample.pid];
@@ -90,19 +69,9 @@ class Summary {
     process.threads.insert(sample.tid);
   }
 
-  void OnTask(const TaskEvent& task) {
-    const bool main_thread = task.pid == task.tid;
-    if (!task.name.empty() && (main_thread || !names_.contains(task.pid)))
-      names_[task.pid] = DisplayForm(task.name);
-    if (task.kind != TaskEvent::Kind::kProcessForked) return;
-    const auto parent = names_.find(task.parent_pid);
-    if (parent != names_.end()) names_[task.pid] = std::string(parent->second);
-  }
-
   std::vector<EventMemory> samples_;  // by event
   std::map<int32_t, Process> processes_;
-  absl::flat_hash_map<int32_t, std::string> names_{
-      {0, "swapper"}, {kOthers, "others"}};  // 0: the kernel's, of idle CPUs
+  ProcessNames names_;
   MemoryTally tally_;
 };
 
@@ -118,8 +87,8 @@ RecordedMemory SummarizeMemory(Recording& recording, const RecordingObserver& ob
     if (!next.ok() || !next->has_value()) break;
     summary.Add(**next);
     const auto* sample = std::get_if<Sample>(&(*next)->record);
-    if (observer.access && sample != nullptr && Tells(*sample))
-      observer.access(NameOf(recording.events()[(*next)->event], (*next)->event), *sample);
+    if (observer.access && sample != nullptr && TellsOfAccess(*sample))
+      observer.access(EventName(recording.events()[(*next)->event], (*next)->event), *sample);
     if (++records % kProgressEvery == 0 && observer.progress) observer.progress(records);
   }
   out.facts = recording.facts();

@@ -84,9 +84,9 @@ std::string Line(const char* kind, const ReportRow& row, const LoopVerdict* verd
 
 const LoopVerdict* VerdictOf(const Report& report, const ReportRow& row) {
   const auto found =
-      std::find_if(report.verdicts.begin(), report.verdicts.end(),
+      std::find_if(report.findings.verdicts.begin(), report.findings.verdicts.end(),
                    [&](const LoopVerdict& verdict) { return verdict.loop_id == row.id; });
-  return found == report.verdicts.end() ? nullptr : &*found;
+  return found == report.findings.verdicts.end() ? nullptr : &*found;
 }
 
 }  // namespace

@@ -220,16 +220,16 @@ std::string CostText(const InjectionCost& cost) {
 }
 
 std::string RenderSaturations(const Report& report, const TextStyle& style, int top) {
-  if (report.verdicts.empty()) return "";
+  if (report.findings.verdicts.empty()) return "";
   std::string text = Painted(style, Paint::kBold, "What a fix would save") +
                      "  (times in shadows of the running job; gains are estimated)\n" +
                      Painted(style, Paint::kBold,
                              "  LOOP       SHARE  VERDICT                   DATA       FUNCTION") +
                      "\n";
-  const size_t have = report.verdicts.size();
+  const size_t have = report.findings.verdicts.size();
   const size_t shown = top <= 0 ? have : std::min(have, static_cast<size_t>(top));
   for (size_t i = 0; i < shown; ++i) {
-    const LoopVerdict& loop = report.verdicts[i];
+    const LoopVerdict& loop = report.findings.verdicts[i];
     absl::StrAppend(&text, Head(report, loop, style), Gains(loop, style));
     for (const VariantSummary& v : loop.variants) {
       if (IsShown(v)) text += VariantLine(v, style);
@@ -241,12 +241,12 @@ std::string RenderSaturations(const Report& report, const TextStyle& style, int 
 }
 
 std::string RenderInjection(const Report& report) {
-  if (report.injection == InjectionTotal{}) return "";
+  if (report.findings.injection == InjectionTotal{}) return "";
   return absl::StrFormat(
              "Injection: %s s of wall time added, %.3f%% of the profile; budget %s\n  %s\n",
-             Seconds(ToSeconds(report.injection.added_wall_ns)), report.injection.added_ratio * 100,
-             Percent(report.status.spec.budget.overhead_ratio), CostText(report.injection.sum)) +
-         OverlapLine(report.injection);
+             Seconds(ToSeconds(report.findings.injection.added_wall_ns)), report.findings.injection.added_ratio * 100,
+             Percent(report.status.spec.budget.overhead_ratio), CostText(report.findings.injection.sum)) +
+         OverlapLine(report.findings.injection);
 }
 
 }  // namespace perfd::client

@@ -201,9 +201,9 @@ absl::StatusOr<std::string> Listing(const LoopVerdict& loop, const VerdictTextOp
 }  // namespace
 
 const LoopVerdict* FindVerdict(const Report& report, absl::string_view loop_id) {
-  const auto found = std::find_if(report.verdicts.begin(), report.verdicts.end(),
+  const auto found = std::find_if(report.findings.verdicts.begin(), report.findings.verdicts.end(),
                                   [&](const LoopVerdict& loop) { return loop.loop_id == loop_id; });
-  return found == report.verdicts.end() ? nullptr : &*found;
+  return found == report.findings.verdicts.end() ? nullptr : &*found;
 }
 
 absl::StatusOr<std::string> RenderVerdict(const LoopVerdict& loop,

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "core/base/status_macros.h"
-#include "core/wire/check.h"
+#include "core/wire/check/check.h"
 #include "core/wire/node_wire.h"
 #include "core/wire/variant_wire.h"
 #include "core/wire/wire.h"

@@ -35,7 +35,7 @@ AddedWall AddedWallOf(const Report& report) {
   wall.agents_ns =
       OverNs(report.overhead.agent_cpu_ns, AtATime(all_nodes_ns, covered_ns, report.nodes.size()));
   wall.injection_ns =
-      std::clamp<int64_t>(report.injection.added_wall_ns, 0, static_cast<int64_t>(kMostNs));
+      std::clamp<int64_t>(report.findings.injection.added_wall_ns, 0, static_cast<int64_t>(kMostNs));
   if (covered_ns > 0)
     wall.ratio = static_cast<double>(wall.TotalNs()) / static_cast<double>(covered_ns);
   return wall;

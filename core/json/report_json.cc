@@ -8,6 +8,7 @@
 #include "core/analysis/added_wall.h"
 #include "core/analysis/loop_parts.h"
 #include "core/analysis/stack_time.h"
+#include "core/json/memory/memory_json.h"
 #include "core/json/status_json.h"
 #include "core/json/verdict_json.h"
 
@@ -237,7 +238,7 @@ Json ReportToJson(const Report& report) {
         {{"rank", s.rank}, {"frames", s.frames}, {"samples", s.samples}, {"seconds", seconds[i]}});
   }
   Json verdicts = Json::array();
-  for (const LoopVerdict& loop : report.verdicts) verdicts.push_back(VerdictToJson(loop));
+  for (const LoopVerdict& loop : report.findings.verdicts) verdicts.push_back(VerdictToJson(loop));
   const OverheadFigures& o = report.overhead;
   return {{"version", kReportJsonVersion},
           {"share_basis", report.time.basis() == ShareBasis::kWall ? "wall" : "cpu"},
@@ -265,7 +266,8 @@ Json ReportToJson(const Report& report) {
           {"missing_ratio", report.missing_ratio},
           {"provenance", ProvenanceName(report.provenance)},
           {"verdicts", verdicts},
-          {"injection", InjectionToJson(report.injection)}};
+          {"injection", InjectionToJson(report.findings.injection)},
+          {"memory", MemoryReportToJson(report.findings.memory)}};
 }
 
 }  // namespace perfd

@@ -5,7 +5,7 @@
 //          kernel_causes[] {cause (KernelCauseName), share, wall_share or null, samples}: their sums are the kernel's;
 //          wall: shares by the same names, waiting_or_idle (sum 1), elapsed_seconds, cpu_wait_seconds; or null}, ranks[], worst_rank, imbalance,
 //          nodes[], stacks[] {rank, frames[], samples, seconds: stack_time.h}, accounting{seen, kept, lost, dropped{reason}, ...}, overhead{...},
-//          overhead_ratio, missing_ratio, provenance, verdicts[], injection{} (verdict_json.h)
+//          overhead_ratio, missing_ratio, provenance, verdicts[], injection{} (verdict_json.h), memory{} or null (memory/memory_json.h)
 //   row    id, function, file, first_line, last_line, module, module_id, category, waiting, openmp, loop{header,
 //          parent_header, depth, innermost, irreducible, blocks, instructions, inlined_from} or null, kernel_cause, kernel_caller (null but for the kernel; lines: the caller's), samples, share,
 //          share_low, share_high, inclusive_share, called_share, wall_share, wall_share_low, wall_share_high, wall_inclusive_share, wall_called_share (wall: null:

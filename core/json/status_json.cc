@@ -149,6 +149,7 @@ Json NodesToJson(const std::vector<NodeStatus>& nodes) {
                     {"connected", n.connected},
                     {"version", n.version},
                     {"user_mode", n.user_mode},
+                    {"replayed", n.replayed},
                     {"uid", n.uid},
                     {"cpus", n.cpus},
                     {"kernel", n.kernel},

@@ -30,6 +30,7 @@ struct NodeStatus {
   bool connected = false;
   std::string version;
   bool user_mode = false;  // the agent runs as an ordinary user and serves only that user
+  bool replayed = false;   // it shows a recording
   uint32_t uid = 0;
   int32_t cpus = 0;
   std::string kernel;

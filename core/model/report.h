@@ -13,19 +13,14 @@
 
 #include "core/model/accounting.h"
 #include "core/model/code.h"
+#include "core/model/figures/interval.h"
 #include "core/model/identity.h"
 #include "core/model/loop_verdict.h"
+#include "core/model/memory/memory_report.h"
 #include "core/model/profile.h"
 #include "core/model/window.h"
 
 namespace perfd {
-
-struct Interval {
-  double low = 0;
-  double high = 0;
-
-  bool operator==(const Interval&) const = default;
-};
 
 // What shares are of. Of elapsed time each moment of a rank is divided equally among its threads that compute.
 enum class ShareBasis { kCpu, kWall };
@@ -170,6 +165,15 @@ struct ReportStack {
   bool operator==(const ReportStack&) const = default;
 };
 
+// What was found about code beside where the time went: a section for each kind, as in WindowFindings.
+struct ReportFindings {
+  std::vector<LoopVerdict> verdicts;  // measured and refused loops, largest gain first
+  InjectionTotal injection;
+  MemoryReport memory;
+
+  bool operator==(const ReportFindings&) const = default;
+};
+
 struct Report {
   ProfileStatus status;
   std::vector<ReportRow> loops;                         // compute loops, heaviest first
@@ -188,8 +192,7 @@ struct Report {
   double overhead_ratio = 0;  // (kernel_sampling + stop) / job CPU time
   double missing_ratio = 0;   // (lost + dropped by us) / (seen + lost)
   Provenance provenance = Provenance::kSampled;
-  std::vector<LoopVerdict> verdicts;  // measured and refused loops, largest gain first
-  InjectionTotal injection;
+  ReportFindings findings;
 
   bool operator==(const Report&) const = default;
 };

@@ -15,6 +15,7 @@
 #include "core/model/code.h"
 #include "core/model/identity.h"
 #include "core/model/loop_measurement.h"
+#include "core/model/memory/window_memory.h"
 #include "core/model/pause_lease.h"
 #include "core/model/provenance.h"
 
@@ -86,6 +87,15 @@ struct SamplingSetup {
   bool operator==(const SamplingSetup&) const = default;
 };
 
+// What is told of code beside where the time went: a section for each kind, which the aggregate, the report and their readers know by
+// the same name.
+struct WindowFindings {
+  std::vector<LoopMeasurement> measurements;  // those that changed in this window, each complete
+  WindowMemory memory;
+
+  bool operator==(const WindowFindings&) const = default;
+};
+
 struct Window {
   std::string profile_id;
   std::string node;
@@ -99,7 +109,7 @@ struct Window {
   std::vector<CodeLocation> locations;
   std::vector<WindowRow> rows;
   WindowPaths paths;
-  std::vector<LoopMeasurement> measurements;  // those that changed in this window, each complete
+  WindowFindings findings;
   std::vector<AuditEntry> audit;              // injections of this window
   LeasedPauses leased;                        // pauses within windows of the profile's lease
   std::vector<RankTime> rank_times;  // by the agent; empty: it does not divide elapsed time

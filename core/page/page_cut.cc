@@ -65,7 +65,7 @@ PageReport CutForPage(Report report, const PageLimits& limits) {
   left_out.ranks = Cut(report.ranks, limits.ranks);
   left_out.stacks = CutStacks(report.stacks, limits.stacks, seconds);
   left_out.notices = Cut(report.status.notices, limits.notices);
-  for (LoopVerdict& loop : report.verdicts) {
+  for (LoopVerdict& loop : report.findings.verdicts) {
     for (VariantListing& listing : loop.listings)
       left_out.instructions += Cut(listing.lines, limits.instructions);
   }

@@ -1,6 +1,6 @@
 // Ranks, source ranges, loops and places in the code.
 #include "core/base/status_macros.h"
-#include "core/wire/check.h"
+#include "core/wire/check/check.h"
 #include "core/wire/parts.h"
 #include "core/wire/wire.h"
 

@@ -1,7 +1,7 @@
 #include "core/wire/lease_wire.h"
 
 #include "core/base/status_macros.h"
-#include "core/wire/check.h"
+#include "core/wire/check/check.h"
 
 namespace perfd::wire {
 namespace {

@@ -2,7 +2,7 @@
 #include "core/wire/node_wire.h"
 
 #include "core/base/status_macros.h"
-#include "core/wire/check.h"
+#include "core/wire/check/check.h"
 
 namespace perfd::wire {
 namespace {
@@ -47,6 +47,7 @@ v1::NodeStatus ToProto(const NodeStatus& node) {
   out.set_connected(node.connected);
   out.set_version(CleanText(node.version));
   out.set_user_mode(node.user_mode);
+  out.set_replayed(node.replayed);
   out.set_uid(node.uid);
   out.set_cpus(node.cpus);
   out.set_kernel(CleanText(node.kernel));
@@ -62,6 +63,7 @@ NodeStatus FromProto(const v1::NodeStatus& node) {
   out.connected = node.connected();
   out.version = node.version();
   out.user_mode = node.user_mode();
+  out.replayed = node.replayed();
   out.uid = node.uid();
   out.cpus = node.cpus();
   out.kernel = node.kernel();

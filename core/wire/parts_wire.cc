@@ -3,7 +3,7 @@
 #include <array>
 
 #include "core/base/status_macros.h"
-#include "core/wire/check.h"
+#include "core/wire/check/check.h"
 #include "core/wire/parts.h"
 
 namespace perfd::wire {

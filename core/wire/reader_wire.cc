@@ -1,6 +1,6 @@
 // The reader's answers. They describe files that users control: nothing in them is trusted.
 #include "core/base/status_macros.h"
-#include "core/wire/check.h"
+#include "core/wire/check/check.h"
 #include "core/wire/parts.h"
 #include "core/wire/wire.h"
 

@@ -1,6 +1,6 @@
 // One row of a report.
 #include "core/base/status_macros.h"
-#include "core/wire/check.h"
+#include "core/wire/check/check.h"
 #include "core/wire/wire.h"
 
 namespace perfd::wire {

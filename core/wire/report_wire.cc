@@ -1,6 +1,7 @@
 // The whole report.
 #include "core/base/status_macros.h"
-#include "core/wire/check.h"
+#include "core/wire/check/check.h"
+#include "core/wire/memory/memory_wire.h"
 #include "core/wire/parts.h"
 #include "core/wire/variant_wire.h"
 #include "core/wire/wire.h"
@@ -192,9 +193,9 @@ absl::Status ReadVerdicts(const v1::Report& report, Report& out) {
   RETURN_IF_ERROR(CheckCount(report.verdicts_size(), kMaxMeasureLoops, "report.verdicts"));
   for (const v1::LoopVerdict& loop : report.verdicts()) {
     ASSIGN_OR_RETURN(LoopVerdict read, FromProto(loop));
-    out.verdicts.push_back(std::move(read));
+    out.findings.verdicts.push_back(std::move(read));
   }
-  ASSIGN_OR_RETURN(out.injection, FromProto(report.injection()));
+  ASSIGN_OR_RETURN(out.findings.injection, FromProto(report.injection()));
   return absl::OkStatus();
 }
 
@@ -221,8 +222,9 @@ v1::Report ToProto(const Report& report) {
   out.set_overhead_ratio(report.overhead_ratio);
   out.set_missing_ratio(report.missing_ratio);
   out.set_provenance(WireEnum<v1::Provenance>(report.provenance));
-  for (const LoopVerdict& loop : report.verdicts) *out.add_verdicts() = ToProto(loop);
-  *out.mutable_injection() = ToProto(report.injection);
+  for (const LoopVerdict& loop : report.findings.verdicts) *out.add_verdicts() = ToProto(loop);
+  *out.mutable_injection() = ToProto(report.findings.injection);
+  if (report.findings.memory.Any()) *out.mutable_memory() = ToProto(report.findings.memory);
   return out;
 }
 
@@ -240,6 +242,7 @@ absl::StatusOr<Report> FromProto(const v1::Report& report) {
   RETURN_IF_ERROR(ReadStacks(report, out));
   RETURN_IF_ERROR(ReadTotals(report, out));
   RETURN_IF_ERROR(ReadVerdicts(report, out));
+  ASSIGN_OR_RETURN(out.findings.memory, FromProto(report.memory()));
   return out;
 }
 

@@ -1,7 +1,7 @@
 // The request: profile specification and requester. Ranges are those of
 // proto/perfd/v1/profile.proto.
 #include "core/base/status_macros.h"
-#include "core/wire/check.h"
+#include "core/wire/check/check.h"
 #include "core/wire/parts.h"
 #include "core/wire/wire.h"
 

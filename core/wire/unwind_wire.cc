@@ -4,7 +4,7 @@
 #include <span>
 
 #include "core/base/status_macros.h"
-#include "core/wire/check.h"
+#include "core/wire/check/check.h"
 #include "core/wire/wire.h"
 
 namespace perfd::wire {

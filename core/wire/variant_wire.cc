@@ -2,7 +2,7 @@
 #include "core/wire/variant_wire.h"
 
 #include "core/base/status_macros.h"
-#include "core/wire/check.h"
+#include "core/wire/check/check.h"
 
 namespace perfd::wire {
 namespace {

@@ -1,6 +1,6 @@
 // Verdicts over the whole job, and the order that leads to them.
 #include "core/base/status_macros.h"
-#include "core/wire/check.h"
+#include "core/wire/check/check.h"
 #include "core/wire/lease_wire.h"
 #include "core/wire/variant_wire.h"
 

@@ -1,7 +1,8 @@
 // Windows: what agents measured.
 #include "core/base/status_macros.h"
-#include "core/wire/check.h"
+#include "core/wire/check/check.h"
 #include "core/wire/lease_wire.h"
+#include "core/wire/memory/memory_wire.h"
 #include "core/wire/parts.h"
 #include "core/wire/variant_wire.h"
 #include "core/wire/wire.h"
@@ -193,7 +194,7 @@ absl::Status ReadMeasurements(const v1::Window& window, Window& out) {
     ASSIGN_OR_RETURN(LoopMeasurement read, FromProto(loop));
     if (read.profile_id != out.profile_id || read.node != out.node)
       return absl::InvalidArgumentError("window.measurements: of another profile or node");
-    out.measurements.push_back(std::move(read));
+    out.findings.measurements.push_back(std::move(read));
   }
   for (const v1::AuditEntry& entry : window.audit()) {
     ASSIGN_OR_RETURN(AuditEntry read, FromProto(entry));
@@ -235,10 +236,12 @@ v1::Window ToProto(const Window& window) {
   if (!window.paths.calls.empty()) *out.mutable_calls() = ToProto(window.paths.calls);
   *out.mutable_accounting() = ToProto(window.accounting);
   *out.mutable_overhead() = ToProto(window.overhead);
-  for (const LoopMeasurement& loop : window.measurements) *out.add_measurements() = ToProto(loop);
+  for (const LoopMeasurement& loop : window.findings.measurements) *out.add_measurements() = ToProto(loop);
   for (const AuditEntry& entry : window.audit) *out.add_audit() = ToProto(entry);
   for (const LeasedPause& pause : window.leased.pauses) *out.add_pauses() = ToProto(pause);
   out.set_pauses_dropped(window.leased.dropped);
+  if (window.findings.memory != WindowMemory{})
+    *out.mutable_memory() = ToProto(window.findings.memory);
   for (const RankTime& time : window.rank_times) {
     v1::RankTime* to = out.add_rank_times();
     to->set_rank(time.rank);
@@ -261,6 +264,7 @@ absl::StatusOr<Window> FromProto(const v1::Window& window) {
   ASSIGN_OR_RETURN(out.accounting, FromProto(window.accounting(), kMaxTotal));
   ASSIGN_OR_RETURN(out.overhead, FromProto(window.overhead(), kMaxTotal));
   RETURN_IF_ERROR(ReadMeasurements(window, out));
+  ASSIGN_OR_RETURN(out.findings.memory, FromProto(window.memory(), out.locations.size()));
   return out;
 }
 

@@ -59,7 +59,7 @@ AggregateState ProfileAggregate::State() const {
             [](const NodeTotals& a, const NodeTotals& b) { return a.node < b.node; });
   state.paths = paths_.State(new_location);
   state.totals = totals_;
-  state.measured = measured_.State();
+  state.findings = findings_.State(new_location);
   return state;
 }
 
@@ -98,7 +98,7 @@ void ProfileAggregate::Absorb(const AggregateState& state) {
     AddCall(call, state.locations[call.location].location, loop, location);
   }
   totals_ += state.totals;
-  measured_.Absorb(state.measured);
+  findings_.Absorb(state.findings, location);
 }
 
 absl::StatusOr<ProfileAggregate> ProfileAggregate::FromState(const AggregateState& state,

@@ -211,9 +211,12 @@ void ProfileAggregate::Add(const Window& window) {
   AddPaths(window);
   totals_.accounting += window.accounting;
   totals_.overhead += window.overhead;
-  for (const LoopMeasurement& loop : window.measurements) measured_.Add(loop);
-  for (const AuditEntry& entry : window.audit) measured_.AddAudit(entry);
-  measured_.AddLeased(window.node, window.leased.pauses, window.leased.dropped);
+  std::vector<uint32_t> place(window.locations.size(), kNone);
+  for (const MemoryRow& row : window.findings.memory.rows) {
+    if (place[row.location] == kNone)
+      place[row.location] = InternLocation(window.locations[row.location]);
+  }
+  findings_.Add(window, place);
 }
 
 }  // namespace perfd::daemon

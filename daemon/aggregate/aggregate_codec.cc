@@ -2,11 +2,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
-#include "core/wire/check.h"
+#include "core/wire/check/check.h"
 #include "core/wire/parts.h"
 #include "core/wire/wire.h"
 #include "daemon/aggregate/aggregate_version1.h"
-#include "daemon/aggregate/measured_codec.h"
+#include "daemon/aggregate/findings/measured_codec.h"
+#include "daemon/aggregate/findings/memory_codec.h"
 #include "perfd/v1/aggregate.pb.h"
 
 namespace perfd::daemon {
@@ -240,7 +241,8 @@ absl::StatusOr<AggregateState> ReadState(const v1::Aggregate& from) {
   RETURN_IF_ERROR(ReadNodes(from, state));
   RETURN_IF_ERROR(ReadPaths(from, state));
   RETURN_IF_ERROR(ReadTotals(from, state.totals));
-  ASSIGN_OR_RETURN(state.measured, FromProto(from.measured()));
+  ASSIGN_OR_RETURN(state.findings.measured, FromProto(from.measured()));
+  ASSIGN_OR_RETURN(state.findings.memory, FromProto(from.memory(), state.locations.size()));
   if (from.version() == 1) RETURN_IF_ERROR(ConvertVersion1(state));
   return state;
 }
@@ -256,7 +258,9 @@ std::string SerializeAggregate(const ProfileAggregate& aggregate) {
   FillNodes(state, out);
   FillPaths(state, out);
   FillTotals(state.totals, out);
-  *out.mutable_measured() = ToProto(state.measured);
+  *out.mutable_measured() = ToProto(state.findings.measured);
+  if (!aggregate.findings().memory().empty())
+    *out.mutable_memory() = ToProto(state.findings.memory);
   return out.SerializeAsString();
 }
 

@@ -98,6 +98,13 @@ absl::Status CheckState(const AggregateState& state) {
       return absl::DataLossError("stored aggregate: a call is outside its dictionary");
     }
   }
+  const MemoryState& memory = state.findings.memory;
+  const auto outside = [&](const auto& of) { return of.place >= state.locations.size(); };
+  if (std::any_of(memory.places.begin(), memory.places.end(), outside) ||
+      std::any_of(memory.references.begin(), memory.references.end(), outside) ||
+      std::any_of(memory.ranks.begin(), memory.ranks.end(), outside)) {
+    return absl::DataLossError("stored aggregate: accesses to memory are outside its dictionary");
+  }
   for (const WindowStack& stack : state.paths.stacks) {
     for (uint32_t frame : stack.frames) {
       if (frame >= state.paths.frame_names.size())

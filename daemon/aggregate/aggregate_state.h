@@ -15,7 +15,7 @@
 #include "absl/status/status.h"
 #include "core/model/accounting.h"
 #include "core/model/window.h"
-#include "daemon/aggregate/measured_loops.h"
+#include "daemon/aggregate/findings/findings.h"
 #include "daemon/aggregate/paths/path_table.h"
 
 namespace perfd::daemon {
@@ -149,7 +149,7 @@ struct AggregateState {
   std::vector<NodeTotals> nodes;          // by name
   PathState paths;                        // of its calls, places are indices into `locations`
   JobTotals totals;
-  MeasuredState measured;
+  FindingsState findings;
 
   bool operator==(const AggregateState&) const = default;
 };

@@ -60,7 +60,7 @@ uint32_t ProfileAggregate::InternLocation(const CodeLocation& location) {
 size_t ProfileAggregate::Bytes() const {
   size_t bytes = cells_.capacity() * (sizeof(*cells_.begin()) + 1) +
                  threads_.size() * (sizeof(Thread) + sizeof(*thread_index_.begin())) +
-                 paths_.Bytes() + measured_.Bytes();
+                 paths_.Bytes() + findings_.Bytes();
   for (const LocationTotals& totals : locations_) {
     const CodeLocation& location = totals.location;
     bytes += sizeof(totals) + 2 * TextOf(location) + sizeof(*location_index_.begin());
@@ -83,7 +83,7 @@ void ProfileAggregate::Freeze() {
   limits_.nodes = nodes_.size();
   limits_.frozen = true;
   paths_.Freeze();
-  measured_.Freeze();
+  findings_.Freeze();
 }
 
 uint32_t ProfileAggregate::InternThread(const ShortThread& key) {

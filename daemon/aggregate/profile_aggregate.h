@@ -37,6 +37,7 @@ struct AggregateLimits {
   size_t frame_names = 100'000;
   size_t calls = 100'000;
   MeasureLimits measured = {};
+  MemoryLimits memory = {};
   bool frozen = false;  // what is known is not described any better
 };
 
@@ -48,7 +49,7 @@ class ProfileAggregate {
   explicit ProfileAggregate(AggregateLimits limits = {})
       : limits_(limits),
         paths_({limits.stacks, limits.frame_names, limits.ranks, limits.calls}),
-        measured_(limits.measured) {}
+        findings_(limits.measured, limits.memory) {}
 
   void Add(const Window& window);
   void Merge(const ProfileAggregate& other) { Absorb(other.State()); }
@@ -81,7 +82,7 @@ class ProfileAggregate {
   const PathTable& paths() const { return paths_; }
   const JobTotals& totals() const { return totals_; }
   const LostDetail& lost() const { return totals_.lost; }
-  const MeasuredLoops& measured() const { return measured_; }
+  const Findings& findings() const { return findings_; }
   // The sums behind the interval of a place's share of CPU time, or of elapsed time.
   ClusterSums SumsOf(const LocationTotals& location, ShareBasis basis = ShareBasis::kCpu) const;
 
@@ -130,7 +131,7 @@ class ProfileAggregate {
   absl::flat_hash_map<ShortThread, RankTotals> ranks_;  // tid 0
   PathTable paths_;
   JobTotals totals_;
-  MeasuredLoops measured_;
+  Findings findings_;
 };
 
 }  // namespace perfd::daemon

@@ -26,6 +26,7 @@ struct Moment {
 struct AgentAbilities {
   bool pause_leases = false;   // keeps the lease of an order
   bool process_trees = false;  // takes targets with `tree`
+  bool replayed = false;       // shows a recording: asked only by its name
 };
 
 // What an agent says about itself when it connects.

@@ -13,7 +13,7 @@ bool HoldsItsOwnOnly(const Window& window) {
   const auto own = [&window](const auto& part) {
     return part.profile_id == window.profile_id && part.node == window.node;
   };
-  return std::all_of(window.measurements.begin(), window.measurements.end(), own) &&
+  return std::all_of(window.findings.measurements.begin(), window.findings.measurements.end(), own) &&
          std::all_of(window.audit.begin(), window.audit.end(), own);
 }
 

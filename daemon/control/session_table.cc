@@ -162,12 +162,13 @@ absl::StatusOr<std::vector<std::string>> SessionTable::ChooseNodes(
   }
   std::vector<std::string> usable;
   for (const auto& [node, agent] : agents_) {
-    if (Serves(agent, request.requester)) usable.push_back(node);
+    const bool asked = !agent.abilities.replayed || target.node == node;
+    if (asked && Serves(agent, request.requester)) usable.push_back(node);
   }
   if (usable.empty()) {
     return absl::UnavailableError(
-        absl::StrCat("the connected agents belong to other users: start perf-agent as root, or "
-                     "with --user-mode as ",
+        absl::StrCat("the connected agents belong to other users, or show recordings (--node names one "
+                     "of these): start perf-agent as root, or with --user-mode as ",
                      request.requester.name));
   }
   if (!request.nodes.empty()) return NodesOfJob(request, usable);

@@ -101,11 +101,12 @@ DaemonFigures Pipeline::Figures() {
   figures.hot = HotProfiles();
   MutexLock lock(&mutex_);
   figures.streams_malformed = malformed_;
-  figures.agents_connected = registry_.connected();
-  figures.agents_known = registry_.entries().size();
   std::map<std::string, uint64_t> versions;
   for (const auto& [node, entry] : registry_.entries()) {
+    if (entry.facts.abilities.replayed) continue;  // a recording is none of the fleet
+    ++figures.agents_known;
     if (entry.connection == 0) continue;
+    ++figures.agents_connected;
     const bool room = versions.size() < kMaxVersions || versions.contains(entry.facts.version);
     ++versions[room ? entry.facts.version : "other"];
     const AgentHealth& health = entry.status.health;

@@ -113,7 +113,7 @@ void AddOutcome(const Report& report, ProfileFigure& figure) {
   OutcomeFigure outcome;
   outcome.missing_ratio = report.missing_ratio;
   outcome.sampling_overhead_ratio = report.overhead_ratio;
-  outcome.added_time_ratio = report.injection.added_ratio;
+  outcome.added_time_ratio = report.findings.injection.added_ratio;
   outcome.imbalance_ratio = report.imbalance;
   for (size_t i = 0; i < report.category_share.size(); ++i)
     outcome.category_shares.emplace_back(CategoryName(static_cast<Category>(i)),

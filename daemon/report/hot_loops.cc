@@ -89,7 +89,7 @@ ShareKnowledge SharesOfHot(const ProfileAggregate& aggregate, const HotspotSpec&
 
 std::vector<HeatedLoop> HeatOfLoops(const ProfileAggregate& aggregate,
                                     const RecentHeat::ById& recent) {
-  const std::map<std::string, LoopLearning> known = KnowledgeOf(aggregate.measured());
+  const std::map<std::string, LoopLearning> known = KnowledgeOf(aggregate.findings().measured());
   const ShareBasis basis = BasisOf(aggregate);
   const PlaceTimes times(aggregate);
   std::vector<HeatedLoop> loops;

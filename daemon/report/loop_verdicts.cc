@@ -144,29 +144,29 @@ int64_t ElapsedNs(const Report& report) {
 }  // namespace
 
 void FillVerdicts(const ProfileAggregate& aggregate, size_t ranks, Report& report) {
-  const MeasuredLoops& measured = aggregate.measured();
+  const MeasuredLoops& measured = aggregate.findings().measured();
   const RankSummary* slowest = SlowestRank(report.ranks, report.time.basis());
   const CalledByRank called(aggregate, slowest, report.time.basis());
   for (auto& [id, of_loop] : Group(measured)) {
     const ReportRow* row = FindLoop(report.loops, id);
     const LoopTime time =
         row == nullptr ? LoopTime{} : TimeOf(*row, slowest, called.Of(id), LeavesOut(of_loop));
-    report.verdicts.push_back(JudgeLoop(of_loop, time, {.ranks = ranks}));
+    report.findings.verdicts.push_back(JudgeLoop(of_loop, time, {.ranks = ranks}));
     for (const auto& [key, listing] : measured.listings()) {
-      if (key.first == id) report.verdicts.back().listings.push_back(listing);
+      if (key.first == id) report.findings.verdicts.back().listings.push_back(listing);
     }
   }
-  SortByGain(report.verdicts);
+  SortByGain(report.findings.verdicts);
   std::vector<const LoopMeasurement*> all;
   for (const auto& [key, loop] : measured.loops()) all.push_back(&loop);
-  report.injection =
+  report.findings.injection =
       TotalInjection(all, measured.pauses(), measured.audited_ns(), ElapsedNs(report));
 }
 
 std::vector<LoopVerdict> TopVerdicts(const ProfileAggregate& aggregate,
                                      const std::vector<ReportRow>& rows, size_t count) {
   std::vector<LoopVerdict> verdicts;
-  for (auto& [id, of_loop] : Group(aggregate.measured())) {
+  for (auto& [id, of_loop] : Group(aggregate.findings().measured())) {
     const ReportRow* row = FindLoop(rows, id);
     if (row == nullptr) continue;
     verdicts.push_back(

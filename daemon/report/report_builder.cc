@@ -242,9 +242,10 @@ Report BuildReport(const ProfileStatus& status, const ProfileAggregate& aggregat
   FillRatios(report);
   report.provenance = CommonProvenance(report);
   FillVerdicts(aggregate, limits.measured_ranks, report);
+  report.findings.memory = MemoryReportOf(aggregate, limits.memory);
   SayWhatIsMissing(aggregate.lost(), rows.left_out, report);
-  if (aggregate.measured().lost() > 0) {
-    AddNotice(absl::StrCat(aggregate.measured().lost(),
+  if (aggregate.findings().measured().lost() > 0) {
+    AddNotice(absl::StrCat(aggregate.findings().measured().lost(),
                            " measurements of loops by variants were not kept in full"),
               report);
   }

@@ -16,6 +16,7 @@
 
 #include "core/model/report.h"
 #include "daemon/aggregate/profile_aggregate.h"
+#include "daemon/report/memory/memory_section.h"
 
 namespace perfd::daemon {
 
@@ -25,6 +26,7 @@ struct ReportLimits {
   size_t threads_per_row = 16'384;  // lines of a row's thread table, the heaviest
   size_t stacks = 20'000;           // the rest becomes "(other)" per rank
   size_t measured_ranks = 256;      // lines of a verdict's rank table, those that differ first
+  MemoryReportLimits memory = {};
 };
 
 Report BuildReport(const ProfileStatus& status, const ProfileAggregate& aggregate,

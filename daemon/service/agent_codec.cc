@@ -38,6 +38,8 @@ absl::Status CheckRight(const v1::Register& message, const Peer& peer) {
                      " may only run an agent for their own processes: start perf-agent "
                      "with --user-mode"));
   }
+  if (message.replayed() && !message.user_mode())
+    return absl::InvalidArgumentError("register: a recording is its user's: it runs in user mode");
   return absl::OkStatus();
 }
 
@@ -74,7 +76,8 @@ absl::StatusOr<AgentFacts> ToFacts(const v1::Register& message, const Peer& peer
   facts.kernel = message.kernel();
   facts.sampling_event = message.sampling_event();
   facts.abilities = {.pause_leases = message.pause_leases(),
-                     .process_trees = message.process_trees()};
+                     .process_trees = message.process_trees(),
+                     .replayed = message.replayed()};
   facts.can_inject = message.can_inject();
   facts.active_profiles.assign(message.active_profiles().begin(), message.active_profiles().end());
   return facts;

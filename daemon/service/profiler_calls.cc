@@ -5,7 +5,7 @@
 #include "core/base/mutex.h"
 #include "core/base/status_macros.h"
 #include "core/base/version.h"
-#include "core/wire/check.h"
+#include "core/wire/check/check.h"
 #include "core/wire/history_wire.h"
 #include "core/wire/node_wire.h"
 #include "core/wire/site/limit_wire.h"

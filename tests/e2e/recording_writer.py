@@ -44,19 +44,32 @@ def attr(kind, config, period):
 
 
 class Writer:
-    """Samples of two events, `loads` (identifier 1) and `stores` (2), of process 100."""
+    """Samples of two events, `loads` (identifier 1) and `stores` (2), of process 100 unless told otherwise."""
 
     def __init__(self):
         self.samples = []  # (identifier, fields) as the test compares them
         self.data = []
-        trailer = struct.pack("<IIQIIQ", 100, 100, 1, 0, 0, 1)
-        self.data.append(record(3, 0x2000, struct.pack("<II", 100, 100) + b"job\0\0\0\0\0" + trailer))
+        self.process(100, "job")
         self.data.append(record(10, 2, struct.pack("<IIQQQIIQQII", 100, 100, 0x400000, 0x10000, 0, 8, 1, 42, 0, 5, 2)
-                                + b"/opt/job\0\0\0\0\0\0\0\0" + trailer))
+                                + b"/opt/job\0\0\0\0\0\0\0\0" + self.trailer(100)))
+
+    @staticmethod
+    def trailer(pid):
+        return struct.pack("<IIQIIQ", pid, pid, 1, 0, 0, 1)
+
+    def process(self, pid, name):
+        raw = name.encode() + b"\0"
+        self.data.append(record(3, 0x2000, struct.pack("<II", pid, pid) + raw + b"\0" * (-len(raw) % 8) + self.trailer(pid)))
+
+    def map_code(self, pid, start, length, offset, path, build_id):
+        """A file mapped executable, as `perf record --buildid-mmap` has it."""
+        raw = str(path).encode() + b"\0"
+        body = struct.pack("<IIQQQBBH20sII", pid, pid, start, length, offset, len(build_id), 0, 0, build_id, 5, 2)
+        self.data.append(record(10, 2 | 1 << 14, body + raw + b"\0" * (-len(raw) % 8) + self.trailer(pid)))
 
     def add(self, identifier, source, tid=100, time_ns=10**9, address=0x7f0000001000, latency=100, instruction=0, cpu=0,
-            ip=0x400100, page=4096, period=1000):
-        body = struct.pack("<QQIIQQIIQ", identifier, ip, 100, tid, time_ns, address, cpu, 0, period)
+            ip=0x400100, page=4096, period=1000, pid=100):
+        body = struct.pack("<QQIIQQIIQ", identifier, ip, pid, tid, time_ns, address, cpu, 0, period)
         body += struct.pack("<IHHQQQ", latency, instruction, 0, source, 0x1000, page)
         self.data.append(record(9, 2, body))
         self.samples.append(dict(event=identifier, tid=tid, time_ns=time_ns, address=address, latency=latency, source=source,

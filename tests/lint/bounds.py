@@ -62,7 +62,7 @@ def is_there(bound, listed, code):
 
 def check():
     listed, grows = read(), containers() | tables()
-    code = sources("daemon/") | sources("core/wire/limits.h")
+    code = sources("daemon/") | sources("core/wire/check/limits.h")
     for name, place in grows.items():
         if name not in listed:
             yield f"{place}: {name} grows, and {FILE} does not say what bounds it"

@@ -91,8 +91,8 @@ PARTS = (
          (CI, e2e("known_truth", "variants", "hpcc", "detours", "phases", "callpaths", "until_known", "dry_run", "kernel_time", "odd_code"))),
     Part("e2e-fleet", 15, "several nodes: leases, clocks, jobs of a scheduler", (
         CI, e2e("fleet", "fleet_hook", "user_mode_nodes"))),
-    Part("e2e-site", 15, "Slurm, hook, user mode, launchers, archive, page, Prometheus, dashboards, recordings",
-         (CI, e2e("slurm", "hook_*", "user_mode", "launchers", "archive", "html_report", "prometheus", "dashboards", "recordings"))),
+    Part("e2e-site", 15, "Slurm, hook, user mode, launchers, archive, page, Prometheus, dashboards, recordings, replay",
+         (CI, e2e("slurm", "hook_*", "user_mode", "launchers", "archive", "html_report", "prometheus", "dashboards", "recordings", "replay"))),
     Part("sanitizers", 15, "strict build of the whole tree by clang with ASan and UBSan: unit tests, fuzz targets",
          (asan(SMOKE_S, "all", "unit_tests", "fuzzers"), Tests("asan", labels=("unit", "fuzz")))),
     Part("threads", 20, "unit and integration tests under ThreadSanitizer",

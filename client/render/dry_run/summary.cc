@@ -86,10 +86,10 @@ DryRunLoop Unanswered(const ReportRow& row) {
 
 DryRunSummary SummarizeDryRun(const Report& report) {
   DryRunSummary out;
-  for (const LoopVerdict& loop : report.verdicts) out.loops.push_back(OfVerdict(report, loop));
+  for (const LoopVerdict& loop : report.findings.verdicts) out.loops.push_back(OfVerdict(report, loop));
   // Every agent that may inject answers for every loop it was asked for.
   for (const ReportRow& row : report.loops) {
-    if (row.hot && report.verdicts.empty()) out.loops.push_back(Unanswered(row));
+    if (row.hot && report.findings.verdicts.empty()) out.loops.push_back(Unanswered(row));
   }
   std::stable_sort(out.loops.begin(), out.loops.end(),
                    [](const DryRunLoop& a, const DryRunLoop& b) { return a.share > b.share; });

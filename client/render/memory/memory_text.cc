@@ -5,25 +5,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/render/memory/memory_words.h"
+#include "client/render/memory/memory_sections.h"
 #include "client/render/text_table.h"
 
 namespace perfd::client {
 namespace {
-
-constexpr int kBarCells = 30;
-constexpr uint64_t kOpenEnd = UINT64_MAX;
-
-std::string Range(const LatencyRange& range) {
-  if (range == LatencyRange{}) return "-";
-  if (range.high == kOpenEnd) return absl::StrCat(range.low, " and more");
-  return range.high == range.low + 1 ? absl::StrCat(range.low)
-                                     : absl::StrCat(range.low, " to ", range.high - 1);
-}
-
-double Ratio(uint64_t part, uint64_t all) {
-  return all == 0 ? 0 : static_cast<double>(part) / static_cast<double>(all);
-}
 
 std::string Head(const RecordedMemory& memory) {
   const RecordingFacts& facts = memory.facts;
@@ -52,94 +38,6 @@ std::string Events(const RecordedMemory& memory) {
   return table.Render();
 }
 
-void AddLevels(const std::array<AccessCount, kMemoryLevels>& counts, const char* before,
-               uint64_t all, const TextStyle& style, TextTable* table) {
-  for (size_t i = 0; i < counts.size(); ++i) {
-    if (counts[i].samples == 0) continue;
-    const double ratio = Ratio(counts[i].weight, all);
-    table->Add({absl::StrCat(before, LevelWords(static_cast<MemoryLevel>(i)).text),
-                absl::StrCat(counts[i].samples), Percent(ratio), Bar(style, ratio, kBarCells)});
-  }
-}
-
-std::string Levels(const MemoryProfile& profile, const TextStyle& style) {
-  TextTable table({{"FOUND IN"}, {"SAMPLES", true}, {"SHARE", true}, {""}});
-  AddLevels(profile.loads, "", profile.all.weight, style, &table);
-  AddLevels(profile.missed, "not in ", profile.all.weight, style, &table);
-  if (profile.stores.samples > 0) {
-    const double ratio = Ratio(profile.stores.weight, profile.all.weight);
-    table.Add({"stores", absl::StrCat(profile.stores.samples), Percent(ratio),
-               Bar(style, ratio, kBarCells)});
-  }
-  std::string out = table.Render();
-  if (profile.kernel.samples > 0)
-    absl::StrAppend(&out, "  ", profile.kernel.samples, " of ", profile.all.samples,
-                    " samples are of the kernel\n");
-  return out;
-}
-
-std::string Shares(const MemoryFigures& figures) {
-  TextTable table({{"TIME OF LOADS"}, {"SHARE", true}, {"95 %", true}, {"SAMPLES", true}, {""}});
-  for (size_t i = 0; i < kMemoryBorders; ++i) {
-    const BeyondShare& share = figures.beyond[i];
-    const char* what = BorderWords(static_cast<MemoryBorder>(i)).text;
-    const std::string samples = absl::StrCat(share.samples);
-    switch (share.why_not) {
-      case NoShare::kNone:
-        table.Add({what, Percent(share.share), Interval95(share.interval.low, share.interval.high),
-                   samples, ""});
-        break;
-      case NoShare::kTooFew:
-        table.Add(
-            {what, "-", "", samples, absl::StrCat("too few: ", kFewestSamples, " tell something")});
-        break;
-      case NoShare::kNoLatency:
-        table.Add({what, "-", "", samples,
-                   absl::StrCat(share.without_latency,
-                                " loads say where they were found, and not how long they took")});
-        break;
-      case NoShare::kNotTold:
-        table.Add(
-            {what, "-", "", samples,
-             absl::StrCat("half of the time is of ", share.untold, " loads that do not tell")});
-        break;
-    }
-  }
-  return table.Render();
-}
-
-std::string Latencies(const LatencyHistogram& histogram, const TextStyle& style) {
-  TextTable table({{"LATENCY (cycles)", true}, {"SAMPLES", true}, {"OF SAMPLES", true}, {""}});
-  const uint64_t all = histogram.total();
-  for (size_t i = 0; i < LatencyHistogram::kBuckets; ++i) {
-    if (histogram.at(i) == 0) continue;
-    const double ratio = Ratio(histogram.at(i), all);
-    table.Add({Range(LatencyHistogram::RangeOf(i)), absl::StrCat(histogram.at(i)), Percent(ratio),
-               Bar(style, ratio, kBarCells)});
-  }
-  const LatencyRange most = histogram.Quantile(0.9);
-  std::string out = table.Render();
-  absl::StrAppend(&out, "  median ", Range(histogram.Quantile(0.5)));
-  if (most.high != kOpenEnd) absl::StrAppend(&out, ", 9 of 10 below ", most.high);
-  return absl::StrCat(out, "\n");
-}
-
-std::string Tlb(const MemoryProfile& profile, const TextStyle& style) {
-  TextTable table({{"DTLB"}, {"SAMPLES", true}, {"SHARE", true}, {""}});
-  for (size_t i = 0; i < kTlbResults; ++i) {
-    const AccessCount& count = profile.tlb[i];
-    if (count.samples == 0) continue;
-    const double ratio = Ratio(count.weight, profile.all.weight);
-    table.Add({TlbWords(static_cast<TlbResult>(i)).text, absl::StrCat(count.samples),
-               Percent(ratio), Bar(style, ratio, kBarCells)});
-  }
-  return table.Render();
-}
-
-uint64_t Walks(const MemoryProfile& profile) {
-  return profile.tlb[static_cast<size_t>(TlbResult::kWalk)].samples;
-}
-
 std::string Processes(const RecordedMemory& memory, size_t top) {
   TextTable table({{"PROCESS"},
                    {"PID", true},
@@ -153,8 +51,8 @@ std::string Processes(const RecordedMemory& memory, size_t top) {
     const ProcessMemory& process = memory.processes[i];
     table.Add({process.name.empty() ? "?" : CutEnd(process.name, 40), absl::StrCat(process.pid),
                absl::StrCat(process.threads), absl::StrCat(process.profile.all.samples),
-               Percent(Ratio(process.profile.all.weight, all)),
-               absl::StrCat(Walks(process.profile)), Range(process.profile.latency.Quantile(0.5))});
+               Percent(RatioOf(process.profile.all.weight, all)),
+               absl::StrCat(process.profile.tlb[static_cast<size_t>(TlbResult::kWalk)].samples), LatencyText(process.profile.latency.Quantile(0.5))});
   }
   std::string out = table.Render();
   if (memory.processes.size() > top)
@@ -162,24 +60,14 @@ std::string Processes(const RecordedMemory& memory, size_t top) {
   return out;
 }
 
-void AddSection(std::string* out, const std::string& section) {
-  absl::StrAppend(out, "\n", section);
-}
-
 }  // namespace
 
 std::string RenderMemory(const RecordedMemory& memory, size_t top, const TextStyle& style) {
-  const MemoryProfile& profile = memory.figures.profile;
   std::string out = Head(memory);
-  AddSection(&out, Events(memory));
-  if (profile.all.samples == 0) return out;
-  if (profile.without_source < profile.all.samples) {
-    AddSection(&out, Levels(profile, style));
-    AddSection(&out, Shares(memory.figures));
-    AddSection(&out, Tlb(profile, style));
-  }
-  if (profile.latency.total() > 0) AddSection(&out, Latencies(profile.latency, style));
-  AddSection(&out, Processes(memory, top));
+  absl::StrAppend(&out, "\n", Events(memory));
+  if (memory.figures.profile.all.samples == 0) return out;
+  absl::StrAppend(&out, RenderFigures(memory.figures, style));
+  absl::StrAppend(&out, "\n", Processes(memory, top));
   return out;
 }
 

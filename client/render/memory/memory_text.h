@@ -4,10 +4,7 @@
 //   JSON   version (1), provenance ("replayed"), recording{host, cpu, command, cpus, memory_kib, numa_nodes[] {id, memory_kib, cpus}},
 //          records{lost, malformed, late, damaged_features, truncated, unfinished, damage (text or null)},
 //          events[] {name, period or null, frequency or null, samples, accesses, latency_threshold or null},
-//          accesses (an object of counts), beyond[] {border: l1, l2, l3, node; share, share_low, share_high (null, and why_not: too_few,
-//          not_told, no_latency), samples, untold, without_latency}, processes[] {pid, name, threads, accesses}
-//   accesses  samples, weight, kernel, without_{address,latency,source}, loads[] and missed[] {level, samples, weight}, dtlb[]
-//          {result, samples, weight}, stores, hit_modified, locked, latency{low, high: of the median; histogram[] {low, high, samples}}
+//          accesses, beyond[], processes[] {pid, name, threads, accesses}; accesses and beyond[] as in core/json/memory/memory_json.h
 // Units    latencies in cycles, shares 0..1, weights in what the event counts.
 #ifndef CLIENT_RENDER_MEMORY_MEMORY_TEXT_H_
 #define CLIENT_RENDER_MEMORY_MEMORY_TEXT_H_

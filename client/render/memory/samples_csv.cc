@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/render/csv.h"
-#include "client/render/memory/memory_words.h"
+#include "core/json/memory/memory_words.h"
 
 namespace perfd::client {
 namespace {

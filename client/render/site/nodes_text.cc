@@ -78,6 +78,11 @@ constexpr CheckFix kFixes[] = {
     {"user mode", "sysctl -w kernel.perf_event_paranoid=1  # see docs/user_mode.md"},
 };
 
+std::string ModeText(const NodeStatus& node) {
+  if (!node.user_mode) return "system";
+  return absl::StrCat(node.replayed ? "recording, user " : "user ", node.uid);
+}
+
 }  // namespace
 
 std::string RenderNodes(const std::vector<NodeStatus>& nodes, int64_t now_unix_ns) {
@@ -99,7 +104,7 @@ std::string RenderNodes(const std::vector<NodeStatus>& nodes, int64_t now_unix_n
     table.Add({n.node, n.connected ? "connected" : "away", Ago(n.last_seen_unix_ns, now_unix_ns),
                n.version, absl::StrCat(n.cpus),
                n.sampling_event.empty() ? "none" : n.sampling_event,
-               n.user_mode ? absl::StrCat("user ", n.uid) : "system", InjectionText(n.health),
+               ModeText(n), InjectionText(n.health),
                absl::StrCat(n.health.sessions), Bytes(n.health.resident_bytes),
                absl::StrCat(n.health.spooled_windows), n.kernel});
   std::string text = table.Render();

@@ -217,7 +217,7 @@ HistoryProfile ToHistory(const Report& report) {
   profile.nodes = static_cast<int32_t>(report.nodes.size());
   if (!report.loops.empty()) profile.build = Cut(report.loops.front().location.module_id);
   std::map<std::string, const LoopVerdict*> verdicts;
-  for (const LoopVerdict& verdict : report.verdicts) verdicts.emplace(verdict.loop_id, &verdict);
+  for (const LoopVerdict& verdict : report.findings.verdicts) verdicts.emplace(verdict.loop_id, &verdict);
   for (const ReportRow& row : report.loops) {
     if (profile.loops.size() == kMaxHistoryLoops) break;
     profile.loops.push_back(LoopOf(row));

@@ -83,7 +83,7 @@ std::string GainText(const Gain& gain) {
 
 // Verdicts come with the largest gain first.
 std::string VerdictText(const Report& report) {
-  for (const LoopVerdict& verdict : report.verdicts) {
+  for (const LoopVerdict& verdict : report.findings.verdicts) {
     const ReportRow* row = RowOf(report, verdict.loop_id);
     if (row == nullptr || verdict.bound == Bound::kUnknown) continue;
     std::string text =

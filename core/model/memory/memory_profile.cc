@@ -1,15 +1,17 @@
 #include "core/model/memory/memory_profile.h"
 
+#include "core/model/memory/sum.h"
+
 namespace perfd {
 
 void AccessCount::Add(uint64_t period) {
   ++samples;
-  weight += period;
+  weight = Sum(weight, period);
 }
 
 void AccessCount::Merge(const AccessCount& other) {
-  samples += other.samples;
-  weight += other.weight;
+  samples = Sum(samples, other.samples);
+  weight = Sum(weight, other.weight);
 }
 
 void MemoryProfile::Add(const SampledAccess& sample) {

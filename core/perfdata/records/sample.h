@@ -14,6 +14,7 @@
 #include "core/base/address.h"
 #include "core/model/code.h"
 #include "core/model/memory/memory_access.h"
+#include "core/model/memory/memory_profile.h"
 
 namespace perfd {
 
@@ -45,6 +46,17 @@ struct Sample {
   UserState user{};
   std::optional<MemoryAccess> access;  // the event's samples tell of one
 };
+
+// Something is known of an access to memory.
+inline bool TellsOfAccess(const Sample& sample) {
+  const MemoryAccess access = sample.access.value_or(MemoryAccess{});
+  return access.address != RuntimeAddress(0) || access.latency_cycles != 0 ||
+         access.source != MemorySource{};
+}
+// Of a sample that tells of one.
+inline SampledAccess AccessOf(const Sample& sample) {
+  return {sample.tid, sample.time_ns, sample.period, sample.kernel, *sample.access};
+}
 
 // A file or anonymous memory was mapped into a process.
 struct MappingEvent {

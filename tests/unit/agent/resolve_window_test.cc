@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 
+#include "absl/strings/str_cat.h"
 #include "agent/pipeline/read_budget.h"
 #include "tests/unit/agent/fake_code_source.h"
 
@@ -126,6 +127,101 @@ TEST_F(ResolveWindowTest, LinesAreReadOfTheProgramAndWhereManySamplesAre) {
   EXPECT_EQ(details_["/libhot.so"], ModuleDetail::kLines);
   EXPECT_EQ(details_["/libmpi.so"], ModuleDetail::kLines);
   EXPECT_EQ(details_["/libc.so.6"], ModuleDetail::kNames);
+}
+
+SampledAccess Load(uint64_t latency) {
+  SampledAccess access;
+  access.period = 10;
+  access.access.latency_cycles = latency;
+  access.access.source.operation = MemoryOperation::kLoad;
+  access.access.source.level = MemoryLevel::kL2;
+  return access;
+}
+
+// Each instruction keeps its own figures, and has the loop that it is in.
+TEST_F(ResolveWindowTest, AccessesToMemoryAreOfTheirLoopAndInstruction) {
+  WindowBuilder builder;
+  builder.memory().SetEvents({{"mem-loads", 30}});
+  RawModule module;
+  module.key.path = "/app";
+  const auto at = [&](uint64_t offset) -> RawLocation {
+    return {.kind = RawLocation::Kind::kModule,
+            .module = builder.Module(module),
+            .file_offset = offset};
+  };
+  builder.memory().Count(0, 100, at(0x144), Load(7));
+  builder.memory().Count(0, 100, at(0x144), Load(9));
+  builder.memory().Count(0, 100, at(0x148), Load(90));
+  builder.memory().Count(1, 101, at(0x144), Load(7));
+  builder.memory().Count(0, 100, {.kind = RawLocation::Kind::kKernel}, Load(7));
+  const Window window = ResolveWindow(builder.Drain(), index_, absl::Seconds(1), &unreadable_);
+  const WindowMemory& memory = window.findings.memory;
+  ASSERT_EQ(memory.rows.size(), 4u);
+  EXPECT_EQ(memory.events.at(0).latency_threshold, 30u);
+  for (const MemoryRow& row : memory.rows) {
+    const CodeLocation& location = window.locations.at(row.location);
+    if (location.category == Category::kKernel) {
+      EXPECT_EQ(row.instruction, ElfAddress(0));
+      continue;
+    }
+    EXPECT_EQ(location.function, "kernel");
+    EXPECT_EQ(location.loop->header, 0x400140u);
+    const bool first = row.instruction == ElfAddress(0x400144);
+    EXPECT_TRUE(first || row.instruction == ElfAddress(0x400148));
+    EXPECT_EQ(row.profile.all.samples, first && row.rank == 0 ? 2u : 1u);
+  }
+  EXPECT_TRUE(builder.Drain().findings.memory.events.empty()) << "nothing was sampled since";
+}
+
+TEST_F(ResolveWindowTest, AccessesBeyondTheRowsAreCounted) {
+  MemoryCounter counter;
+  for (size_t i = 0; i < kMaxRawMemoryRows + 3; ++i)
+    counter.Count(0, 100, {.kind = RawLocation::Kind::kModule, .module = 0, .file_offset = i}, Load(7));
+  counter.Count(0, 100, {.kind = RawLocation::Kind::kModule, .module = 0, .file_offset = 0}, Load(7));
+  const RawMemory memory = counter.Drain();
+  EXPECT_EQ(memory.rows.size(), kMaxRawMemoryRows + 1);
+  EXPECT_EQ(memory.rows.back().at.kind, RawLocation::Kind::kOther);
+  EXPECT_EQ(memory.rows.back().profile.all.samples, 3u) << "they are of no place, and counted all the same";
+  EXPECT_EQ(memory.lost, 0u);
+  EXPECT_EQ(memory.rows[0].profile.all.samples, 2u);
+}
+
+// perfd would refuse the window, and it would be sent again for ever.
+TEST_F(ResolveWindowTest, LoadsOfOneWindowTakeNoLongerThanPerfdTakesThem) {
+  MemoryCounter counter;
+  SampledAccess load = Load(1000);
+  load.period = uint64_t{1} << 38;
+  for (int i = 0; i < 8; ++i) counter.Count(0, 100, {.kind = RawLocation::Kind::kKernel}, load);
+  const RawMemory memory = counter.Drain();
+  EXPECT_EQ(memory.rows[0].profile.all.samples, 8u);
+  EXPECT_EQ(memory.rows[0].profile.without_latency, 4u);
+  EXPECT_LE(memory.rows[0].times.borders[0].told_cycles, kMostWindowCycles);
+  EXPECT_EQ(memory.rows[0].times.without_latency, 4u) << "and there is no share";
+}
+
+TEST_F(ResolveWindowTest, AccessesOfFoldedPlacesLoseTheirInstruction) {
+  Window window;
+  window.threads = {{0, 1, 1}};
+  for (uint64_t i = 0; i < 100; ++i) {
+    CodeLocation location;
+    location.category = Category::kOutsideLoop;
+    location.function = absl::StrCat("f", i);
+    location.function_low = i;
+    window.locations.push_back(location);
+    window.findings.memory.rows.push_back(
+        {.rank = 0, .pid = 1, .location = static_cast<uint32_t>(i), .instruction = 0x10});
+    window.findings.memory.rows.back().profile.all.samples = i + 1;
+  }
+  FoldLightLocations(window, 30);
+  ASSERT_LE(window.locations.size(), 30u);
+  uint64_t samples = 0;
+  for (const MemoryRow& row : window.findings.memory.rows) {
+    samples += row.profile.all.samples;
+    const bool folded = window.locations.at(row.location).function == "(other)";
+    EXPECT_EQ(row.instruction, ElfAddress(folded ? 0 : 0x10));
+  }
+  EXPECT_EQ(samples, 5050u);
+  EXPECT_EQ(window.locations[window.findings.memory.rows[99].location].function, "f99");
 }
 
 TEST_F(ResolveWindowTest, OuterLoopAndOutside) {

@@ -73,7 +73,7 @@ TEST_F(OrderedSessionTest, ADryRunEndsWhenEverythingIsKnown) {
   EXPECT_LT(CoveredNs(), request_.remaining_ns / 2);
   EXPECT_EQ(output_.update.back().phase, Phase::kFinished);
   size_t measurements = 0;
-  for (const Window& window : output_.windows) measurements += window.measurements.size();
+  for (const Window& window : output_.windows) measurements += window.findings.measurements.size();
   EXPECT_EQ(measurements, 1u);
 }
 

@@ -55,7 +55,7 @@ TEST(CsvTest, VerdictsStandBehind) {
   EXPECT_TRUE(absl::EndsWith(lines[1], ",memory bound,0,0.36,0.3,0.42,DL1,2,2,0,")) << lines[1];
   EXPECT_TRUE(absl::EndsWith(lines[2], ",,,,,,,,,0,")) << "refused: " << lines[2];
   Report report = MeasuredReport();
-  report.verdicts[0].gains[0].ranks = {};
+  report.findings.verdicts[0].gains[0].ranks = {};
   EXPECT_TRUE(absl::StrContains(RenderCsv(report), ",DL1,,,0,\n"))
       << "of a perfd that does not tell";
 }

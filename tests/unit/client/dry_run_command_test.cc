@@ -52,12 +52,12 @@ TEST(DryRunCommand, JsonIsOneObjectAndNothingElse) {
 TEST(DryRunCommand, ExitCodesSayHowItWouldGo) {
   DryRunRunner perfctl;
   Report report = DryRunReport();
-  report.verdicts = {report.verdicts[2]};
+  report.findings.verdicts = {report.findings.verdicts[2]};
   report.loops[0].hot = false;
   perfctl.Answer(report);
   EXPECT_EQ(perfctl.Dry(), 6);  // every loop is refused
 
-  report.verdicts.clear();
+  report.findings.verdicts.clear();
   perfctl.Answer(report);
   EXPECT_EQ(perfctl.Dry(), 3);  // there is no hot loop
 

@@ -51,7 +51,7 @@ TEST(DryRunText, ABudgetThatIsTooSmallSaysWhatIsNeeded) {
 
 TEST(DryRunText, AgentsThatDoNotAnswerAreSaid) {
   Report report = DryRunReport();
-  report.verdicts.clear();
+  report.findings.verdicts.clear();
   EXPECT_THAT(RenderDryRun(report, {}),
               HasSubstr("compute_forces  lulesh.cc:812-821\n            refused: no agent"));
   EXPECT_THAT(RenderDryRun(report, {}), HasSubstr("0 of 1 loops would be patched"));
@@ -59,7 +59,7 @@ TEST(DryRunText, AgentsThatDoNotAnswerAreSaid) {
 
 TEST(DryRunText, NoHotLoop) {
   Report report = DryRunReport();
-  report.verdicts.clear();
+  report.findings.verdicts.clear();
   for (ReportRow& row : report.loops) row.hot = false;
   EXPECT_THAT(RenderDryRun(report, {}),
               HasSubstr("No hot loop was found in 1000 samples"));
@@ -67,8 +67,8 @@ TEST(DryRunText, NoHotLoop) {
 
 TEST(DryRunText, HostileNamesStayOffTheTerminal) {
   Report report = DryRunReport();
-  report.verdicts[1].location_key = "a\x1b[31m";
-  report.verdicts[1].refusals[0].reason = "b\x1b[31m";
+  report.findings.verdicts[1].location_key = "a\x1b[31m";
+  report.findings.verdicts[1].refusals[0].reason = "b\x1b[31m";
   EXPECT_THAT(RenderDryRun(report, {}), Not(HasSubstr("\x1b")));
 }
 

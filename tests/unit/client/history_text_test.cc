@@ -136,9 +136,9 @@ TEST(HistoryFromJsonTest, AReportAsJson) {
   ASSERT_TRUE(profile.ok()) << profile.status();
   EXPECT_EQ(*profile, ToHistory(SampleReport()));
   Report report = MeasuredReport();
-  VariantFigures ref = report.verdicts[0].ranks[0].measurement.figures[0];
+  VariantFigures ref = report.findings.verdicts[0].ranks[0].measurement.figures[0];
   ref.variant = "REF";
-  for (RankVerdict& rank : report.verdicts[0].ranks) {
+  for (RankVerdict& rank : report.findings.verdicts[0].ranks) {
     rank.measurement.trips.decile[5] = 64 + rank.measurement.rank;
     rank.measurement.figures.push_back(ref);
     ref.cycles += 10;

@@ -49,7 +49,7 @@ TEST(LoopsCommandTest, Json) {
   perfctl.daemon.report = MeasuredReport();
   EXPECT_EQ(perfctl.Run({"loops", "last", "--loop", "3fa9", "--json"}), 0);
   EXPECT_EQ(json::parse(perfctl.out)["verdict"]["bound"], "memory_bound");
-  perfctl.daemon.report.verdicts.clear();
+  perfctl.daemon.report.findings.verdicts.clear();
   EXPECT_EQ(perfctl.Run({"loops", "last", "--loop", "3fa9", "--json"}), 0);
   EXPECT_TRUE(json::parse(perfctl.out)["verdict"].is_null());
 }

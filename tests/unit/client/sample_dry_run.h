@@ -49,7 +49,7 @@ inline Report DryRunReport() {
               {DryRank(0, "node1", "it calls malloc"), DryRank(1, "node2", "it calls malloc")});
   none.state = MeasureState::kRefused;
   none.refusals = {{"", 0, "it calls malloc", 2}};
-  report.verdicts = {all, some, none};
+  report.findings.verdicts = {all, some, none};
   return report;
 }
 

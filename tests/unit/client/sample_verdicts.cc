@@ -108,10 +108,10 @@ LoopVerdict Refused() {
 
 Report MeasuredReport() {
   Report report = SampleReport();
-  report.verdicts = {Measured(), Refused()};
-  report.injection.sum = report.verdicts[0].cost;
-  report.injection.added_wall_ns = 150'000'000;
-  report.injection.added_ratio = 0.0025;
+  report.findings.verdicts = {Measured(), Refused()};
+  report.findings.injection.sum = report.findings.verdicts[0].cost;
+  report.findings.injection.added_wall_ns = 150'000'000;
+  report.findings.injection.added_ratio = 0.0025;
   return report;
 }
 

@@ -59,22 +59,22 @@ TEST(SaturationTextTest, AnIntervalThatSaysNothingIsNotShownAsOne) {
 TEST(SaturationTextTest, OneRunHasNoInterval) {
   EXPECT_EQ(SaturationText({0.82, 0, 0}, {}), "0.82");
   Report report = MeasuredReport();
-  report.verdicts[0].variants[1].saturation = {0.97, 0, 0};
+  report.findings.verdicts[0].variants[1].saturation = {0.97, 0, 0};
   EXPECT_THAT(RenderSaturations(report, {}, 12), HasSubstr("  LS            0.97          ###"));
-  EXPECT_THAT(*RenderVerdict(report.verdicts[0], {}), HasSubstr("  LS       REF   0.97  -   "));
-  const auto json = VerdictToJson(report.verdicts[0]);
+  EXPECT_THAT(*RenderVerdict(report.findings.verdicts[0], {}), HasSubstr("  LS       REF   0.97  -   "));
+  const auto json = VerdictToJson(report.findings.verdicts[0]);
   EXPECT_EQ(json["variants"][1]["has_interval"], false);
   EXPECT_EQ(json["variants"][2]["has_interval"], true);
-  report.verdicts[0].ranks[0].measurement.figures[0].valid_runs = 2;
-  EXPECT_EQ(VerdictToJson(report.verdicts[0])["ranks"][0]["figures"][0]["saturation"]["high"], 0);
+  report.findings.verdicts[0].ranks[0].measurement.figures[0].valid_runs = 2;
+  EXPECT_EQ(VerdictToJson(report.findings.verdicts[0])["ranks"][0]["figures"][0]["saturation"]["high"], 0);
   VerdictTextOptions options;
   options.rank = 0;
-  EXPECT_THAT(*RenderVerdict(report.verdicts[0], options), HasSubstr("LS       0.97  -   "));
+  EXPECT_THAT(*RenderVerdict(report.findings.verdicts[0], options), HasSubstr("LS       0.97  -   "));
 }
 
 TEST(SaturationTextTest, WhatSomeRanksHaveSaysHowMany) {
   Report report = MeasuredReport();
-  LoopVerdict& loop = report.verdicts[0];
+  LoopVerdict& loop = report.findings.verdicts[0];
   loop.gains[0].ranks = {1, 2};
   loop.gains[1].ranks = {1, 2};
   loop.variants[3].ranks = {1, 2};
@@ -103,8 +103,8 @@ TEST(SaturationTextTest, AFidelitySaysWhatItIsOfAndWhyItIsNotOne) {
   EXPECT_THAT(FidelityText(fidelity, "warm", {}), Not(HasSubstr("caches that"))) << "near enough";
   EXPECT_EQ(FidelityText({0.62, 0.57, 0.67}, "", {}), "0.62 +-0.05") << "of an older perfd";
   Report report = MeasuredReport();
-  report.verdicts[0].fidelity.reason = FidelityReason::kColderCaches;
-  const auto json = VerdictToJson(report.verdicts[0])["fidelity"];
+  report.findings.verdicts[0].fidelity.reason = FidelityReason::kColderCaches;
+  const auto json = VerdictToJson(report.findings.verdicts[0])["fidelity"];
   EXPECT_EQ(json["live_instances"], 15);
   EXPECT_EQ(json["runs"], 40);
   EXPECT_EQ(json["shadows"], 4);
@@ -127,7 +127,7 @@ TEST(SaturationTextTest, NothingToShow) {
 TEST(SaturationTextTest, LoopsOfOnePhaseSayWhenTheyWereSeen) {
   Report report = MeasuredReport();
   ReportRow& row = report.loops[0];
-  ASSERT_EQ(row.id, report.verdicts[0].loop_id);
+  ASSERT_EQ(row.id, report.findings.verdicts[0].loop_id);
   for (NodeCoverage& node : report.nodes) node.covered_ns = 60'000'000'000;
   row.samples = 1000;
   row.seen.first_ns = 12'000'000'000;
@@ -147,13 +147,13 @@ TEST(SaturationTextTest, LoopsOfOnePhaseSayWhenTheyWereSeen) {
 TEST(SaturationTextTest, PausesThatOverlapAndPausesWithoutARecordAreTold) {
   Report report = MeasuredReport();
   EXPECT_THAT(RenderInjection(report), Not(HasSubstr("pauses")));
-  report.injection.shared_ns = 1'500'000'000;
-  report.injection.pauses_lost = 7;
+  report.findings.injection.shared_ns = 1'500'000'000;
+  report.findings.injection.pauses_lost = 7;
   const std::string text = RenderInjection(report);
   EXPECT_THAT(text,
               HasSubstr("\n  pauses of several nodes overlapped for 1.50 s, which count once\n"));
   EXPECT_THAT(text, HasSubstr("\n  the records of 7 pauses are lost: they count in full"));
-  EXPECT_EQ(InjectionToJson(report.injection)["pauses_lost"], 7);
+  EXPECT_EQ(InjectionToJson(report.findings.injection)["pauses_lost"], 7);
 }
 
 TEST(SaturationTextTest, TopCutsTheTable) {
@@ -171,10 +171,10 @@ TEST(SaturationTextTest, TheReportSaysWhatInjectionCost) {
 
 TEST(SaturationTextTest, NamesOfStrangersAreCleaned) {
   Report report = MeasuredReport();
-  report.verdicts[0].remarks = {"\x1b[31mred"};
-  report.verdicts[0].gains[0].name = "\x1b[2J";
-  report.verdicts[1].refusals[0].reason = "\x07";
-  report.verdicts[0].variants[1].variant = "\x1bX";
+  report.findings.verdicts[0].remarks = {"\x1b[31mred"};
+  report.findings.verdicts[0].gains[0].name = "\x1b[2J";
+  report.findings.verdicts[1].refusals[0].reason = "\x07";
+  report.findings.verdicts[0].variants[1].variant = "\x1bX";
   const std::string text = RenderSaturations(report, {}, 12);
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
   EXPECT_THAT(text, Not(HasSubstr("\x07")));
@@ -182,7 +182,7 @@ TEST(SaturationTextTest, NamesOfStrangersAreCleaned) {
 
 TEST(VerdictTextTest, AllRanks) {
   const Report report = MeasuredReport();
-  const auto text = RenderVerdict(report.verdicts[0], {});
+  const auto text = RenderVerdict(report.findings.verdicts[0], {});
   ASSERT_TRUE(text.ok());
   EXPECT_THAT(*text,
               HasSubstr("verdict    memory bound (unsure), data in beyond L2; 1 of 2 ranks"));
@@ -209,7 +209,7 @@ Report WithTripClasses() {
   Report report = MeasuredReport();
   VariantFigures longer = Sat("REF", 1);
   longer.cycles = 1900;
-  LoopVerdict& loop = report.verdicts[0];
+  LoopVerdict& loop = report.findings.verdicts[0];
   loop.trips.rank = "rank 1 on node2";
   loop.trips.classes = {
       {3, 12, 5, {Sat("REF", 1), Sat("LS", 0.98), Sat("FP", 0.99), Sat("CTRL", 0.97)}},
@@ -221,7 +221,7 @@ Report WithTripClasses() {
 
 TEST(VerdictTextTest, ShortAndLongInstancesApart) {
   const Report report = WithTripClasses();
-  const auto text = RenderVerdict(report.verdicts[0], {});
+  const auto text = RenderVerdict(report.findings.verdicts[0], {});
   ASSERT_TRUE(text.ok());
   EXPECT_THAT(
       *text,
@@ -233,13 +233,13 @@ TEST(VerdictTextTest, ShortAndLongInstancesApart) {
           "-\n"));
   VerdictTextOptions options;
   options.rank = 1;
-  EXPECT_THAT(*RenderVerdict(report.verdicts[0], options),
+  EXPECT_THAT(*RenderVerdict(report.findings.verdicts[0], options),
               HasSubstr("\n   3-12          5   5.0%"));
-  EXPECT_THAT(*RenderVerdict(MeasuredReport().verdicts[0], {}), Not(HasSubstr("by trip count")));
+  EXPECT_THAT(*RenderVerdict(MeasuredReport().findings.verdicts[0], {}), Not(HasSubstr("by trip count")));
 }
 
 TEST(VerdictJsonTest, TripClasses) {
-  const auto json = VerdictToJson(WithTripClasses().verdicts[0]);
+  const auto json = VerdictToJson(WithTripClasses().findings.verdicts[0]);
   ASSERT_EQ(json["trip_classes"].size(), 2u);
   EXPECT_EQ(json["trip_rank"], "rank 1 on node2");
   EXPECT_EQ(json["trip_classes"][0]["bound"], "overhead_bound");
@@ -252,7 +252,7 @@ TEST(VerdictJsonTest, TripClasses) {
 
 TEST(VerdictTextTest, AnUnknownVerdictSaysWhy) {
   Report report = MeasuredReport();
-  LoopVerdict& loop = report.verdicts[0];
+  LoopVerdict& loop = report.findings.verdicts[0];
   loop.bound = Bound::kUnknown;
   loop.why = Silence::kTooNoisy;
   loop.ranks[0].bound = Bound::kUnknown;
@@ -271,14 +271,14 @@ TEST(VerdictTextTest, OneRankDownToThreads) {
   const Report report = MeasuredReport();
   VerdictTextOptions options;
   options.rank = 0;
-  const auto text = RenderVerdict(report.verdicts[0], options);
+  const auto text = RenderVerdict(report.findings.verdicts[0], options);
   ASSERT_TRUE(text.ok());
   EXPECT_THAT(*text, HasSubstr("Rank 0 on node1, pid 100: measured, memory bound, shadow"));
   EXPECT_THAT(*text, HasSubstr("STABILITY"));
   EXPECT_THAT(*text, HasSubstr("trips of 9 instances, deciles: 128 128"));
   EXPECT_THAT(*text, HasSubstr("0x401010"));
   options.rank = 7;
-  EXPECT_EQ(RenderVerdict(report.verdicts[0], options).status().code(),
+  EXPECT_EQ(RenderVerdict(report.findings.verdicts[0], options).status().code(),
             absl::StatusCode::kNotFound);
 }
 
@@ -286,19 +286,19 @@ TEST(VerdictTextTest, AssemblySideBySide) {
   const Report report = MeasuredReport();
   VerdictTextOptions options;
   options.variant = "LS";
-  EXPECT_THAT(*RenderVerdict(report.verdicts[0], options),
+  EXPECT_THAT(*RenderVerdict(report.findings.verdicts[0], options),
               HasSubstr("  ADDRESS   REF                      LS\n"
                         "  0x401010  vmovupd ymm0, [rax]\n"
                         "  0x401014  vaddpd ymm1, ymm1, ymm0  nop\n"));
   options.variant = "FP";
-  const auto missing = RenderVerdict(report.verdicts[0], options);
+  const auto missing = RenderVerdict(report.findings.verdicts[0], options);
   EXPECT_EQ(missing.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(missing.status().message()), HasSubstr("there is: LS"));
 }
 
 TEST(VerdictTextTest, FindsByLoop) {
   const Report report = MeasuredReport();
-  EXPECT_EQ(FindVerdict(report, "77aa000000000002"), &report.verdicts[1]);
+  EXPECT_EQ(FindVerdict(report, "77aa000000000002"), &report.findings.verdicts[1]);
   EXPECT_EQ(FindVerdict(report, "none"), nullptr);
 }
 

@@ -29,7 +29,7 @@ constexpr char kId[] = "3fa9c2d100000001";  // of the heaviest loop of SampleRep
 
 Report With(const LoopVerdict& verdict) {
   Report report = SampleReport();
-  report.verdicts = {verdict};
+  report.findings.verdicts = {verdict};
   return report;
 }
 

@@ -24,7 +24,7 @@ TEST(PageCutTest, AnOrdinaryReportIsWhole) {
   EXPECT_EQ(cut.report.loops, report.loops);
   EXPECT_EQ(cut.report.ranks, report.ranks);
   EXPECT_EQ(cut.report.stacks, report.stacks);
-  EXPECT_EQ(cut.report.verdicts, report.verdicts);
+  EXPECT_EQ(cut.report.findings.verdicts, report.findings.verdicts);
 }
 
 TEST(PageCutTest, NothingGoesAtTheLimitAndOneBeyondIt) {
@@ -38,7 +38,7 @@ TEST(PageCutTest, NothingGoesAtTheLimitAndOneBeyondIt) {
   LoopVerdict loop;
   loop.listings.resize(1);
   loop.listings[0].lines.resize(limits.instructions);
-  report.verdicts = {loop};
+  report.findings.verdicts = {loop};
   EXPECT_EQ(CutForPage(report).left_out, LeftOut{});
 
   report.loops = {Row(limits.lines + 1, limits.lines + 1)};
@@ -46,7 +46,7 @@ TEST(PageCutTest, NothingGoesAtTheLimitAndOneBeyondIt) {
   report.ranks.resize(limits.ranks + 1);
   report.stacks.resize(limits.stacks + 1);
   report.status.notices.resize(limits.notices + 1);
-  report.verdicts[0].listings[0].lines.resize(limits.instructions + 1);
+  report.findings.verdicts[0].listings[0].lines.resize(limits.instructions + 1);
   const PageReport cut = CutForPage(report);
   EXPECT_EQ(cut.left_out, (LeftOut{1, 1, 2, 1, 1, 1}));
   EXPECT_EQ(cut.report.loops[0].ranks.size(), limits.lines);
@@ -55,7 +55,7 @@ TEST(PageCutTest, NothingGoesAtTheLimitAndOneBeyondIt) {
   EXPECT_EQ(cut.report.ranks.size(), limits.ranks);
   EXPECT_EQ(cut.report.stacks.size(), limits.stacks);
   EXPECT_EQ(cut.report.status.notices.size(), limits.notices);
-  EXPECT_EQ(cut.report.verdicts[0].listings[0].lines.size(), limits.instructions);
+  EXPECT_EQ(cut.report.findings.verdicts[0].listings[0].lines.size(), limits.instructions);
   EXPECT_EQ(CutForPage(cut.report).left_out, LeftOut{});
 }
 

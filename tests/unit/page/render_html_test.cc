@@ -61,7 +61,7 @@ Report WithNames(const char* name) {
   LoopVerdict loop;
   loop.remarks = {name};
   loop.listings = {{name, {{1, name, name}}}};
-  report.verdicts.push_back(loop);
+  report.findings.verdicts.push_back(loop);
   return report;
 }
 
@@ -116,10 +116,10 @@ TEST(RenderHtmlTest, TellsWhatItLeavesOut) {
 
 TEST(RenderHtmlTest, SilentLoopsHaveNoNameAndNoGain) {
   Report report = SampleReport();
-  report.verdicts = {JudgedAs({MeasuredLoop()}, report.loops[0].id)};
+  report.findings.verdicts = {JudgedAs({MeasuredLoop()}, report.loops[0].id)};
   EXPECT_THAT(DataOf(RenderHtml(report)), HasSubstr("memory_bound"));
   for (const SilentLoop& loop : SilentLoops(report.loops[0].id)) {
-    report.verdicts = {loop.verdict};
+    report.findings.verdicts = {loop.verdict};
     const std::string data = DataOf(RenderHtml(report));
     EXPECT_EQ(Json::parse(data)["verdicts"][0]["gains"].empty(), !loop.priced) << loop.what;
     EXPECT_EQ(Json::parse(data)["verdicts"][0]["bound"], "unknown") << loop.what;

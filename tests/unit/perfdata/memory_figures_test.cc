@@ -7,6 +7,8 @@
 #include <random>
 #include <vector>
 
+#include "core/analysis/memory/beyond_share.h"
+
 namespace perfd {
 namespace {
 

@@ -1,4 +1,4 @@
-#include "core/wire/check.h"
+#include "core/wire/check/check.h"
 
 #include <gtest/gtest.h>
 

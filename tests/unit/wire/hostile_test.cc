@@ -5,7 +5,7 @@
 #include <cmath>
 #include <functional>
 
-#include "core/wire/limits.h"
+#include "core/wire/check/limits.h"
 #include "core/wire/variant_wire.h"
 #include "core/wire/wire.h"
 #include "tests/unit/wire/random_model.h"

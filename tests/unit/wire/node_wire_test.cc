@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/wire/limits.h"
+#include "core/wire/check/limits.h"
 #include "core/wire/parts.h"
 
 namespace perfd {

@@ -155,6 +155,60 @@ OverheadFigures RandomModel::Overhead() {
   return {Big(), Big(), Big(), Big(), Big(), Big()};
 }
 
+SampledAccess RandomModel::Access() {
+  SampledAccess access;
+  access.period = 1 + Below(1'000'000);
+  access.kernel = Coin();
+  access.access.address = Below(1 << 20);
+  access.access.latency_cycles = Coin() ? 0 : Below(100'000);
+  access.access.source = {.operation = Enum(MemoryOperation::kExecute),
+                          .level = Enum(MemoryLevel::kUncached),
+                          .missed = Coin(),
+                          .snoop = Enum(SnoopResult::kFromPeer),
+                          .tlb = Enum(TlbResult::kFault),
+                          .lock = Enum(LockState::kLocked)};
+  return access;
+}
+
+MemoryRow RandomModel::AccessesOf(uint32_t location) {
+  MemoryRow row{.rank = Positive(), .pid = Positive(), .location = location};
+  row.instruction = Big();
+  for (uint64_t n = 1 + Below(4); n > 0; --n) {
+    const SampledAccess access = Access();
+    row.profile.Add(access);
+    row.times.Add(access);
+  }
+  return row;
+}
+
+MemoryFigures RandomModel::Accesses() {
+  MemoryFigures figures;
+  for (uint64_t n = 1 + Below(4); n > 0; --n) figures.profile.Add(Access());
+  for (BeyondShare& share : figures.beyond)
+    share = {Enum(NoShare::kNoLatency), Ratio(), {Ratio(), Ratio()}, Big(), Big(), Big()};
+  return figures;
+}
+
+MemoryReport RandomModel::MemoryOfJob() {
+  MemoryReport report;
+  report.events = {{Text(), static_cast<uint32_t>(Below(100))}};
+  report.job = Accesses();
+  for (uint64_t n = Below(3); n > 0; --n) {
+    MemoryPlace place{Text(), Text(), Text(), Positive(), Positive(), Coin(), Accesses(), {}, {},
+                      Below(9), Below(9)};
+    for (uint64_t i = Below(3); i > 0; --i) {
+      place.references.push_back({Big(), Accesses()});
+      place.ranks.push_back(
+          {Text(), Positive(), Positive(), {Big(), Big()}, {Big(), Big()}, Big(), Big(), Big(), 1000,
+           Below(1000), Big()});
+    }
+    report.places.push_back(std::move(place));
+  }
+  report.places_left_out = Below(9);
+  report.lost = {Below(9), Below(9), Below(9), Below(9)};
+  return report;
+}
+
 Window RandomModel::OneWindow() {
   Window window;
   window.profile_id = "p" + Text();
@@ -190,12 +244,16 @@ Window RandomModel::OneWindow() {
     if (from == Category::kOutsideLoop || from == Category::kLibrary)
       window.paths.calls.push_back(call);
   }
+  for (uint64_t n = Below(4); n > 0; --n)
+    window.findings.memory.rows.push_back(AccessesOf(location()));
+  if (Coin()) window.findings.memory.events = {{Text(), static_cast<uint32_t>(Below(100))}};
+  window.findings.memory.lost = Below(9);
   window.accounting = Counts();
   window.overhead = Overhead();
   for (uint64_t n = Below(3); n > 0; --n) {
-    window.measurements.push_back(Measurement());
-    window.measurements.back().profile_id = window.profile_id;
-    window.measurements.back().node = window.node;
+    window.findings.measurements.push_back(Measurement());
+    window.findings.measurements.back().profile_id = window.profile_id;
+    window.findings.measurements.back().node = window.node;
     window.audit.push_back(Audit());
     window.audit.back().profile_id = window.profile_id;
     window.audit.back().node = window.node;
@@ -263,9 +321,10 @@ Report RandomModel::OneReport() {
   report.overhead_ratio = Ratio() * 3;
   report.missing_ratio = Ratio();
   report.provenance = Enum(Provenance::kEstimated);
-  for (uint64_t n = Below(3); n > 0; --n) report.verdicts.push_back(Verdict());
-  report.injection = {Cost(), static_cast<int64_t>(Big()), Ratio(), static_cast<int64_t>(Big()),
+  for (uint64_t n = Below(3); n > 0; --n) report.findings.verdicts.push_back(Verdict());
+  report.findings.injection = {Cost(), static_cast<int64_t>(Big()), Ratio(), static_cast<int64_t>(Big()),
                       Big()};
+  if (Coin()) report.findings.memory = MemoryOfJob();
   return report;
 }
 

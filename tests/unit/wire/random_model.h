@@ -38,6 +38,10 @@ class RandomModel {
   SamplingSetup Setup();
   Accounting Counts();
   OverheadFigures Overhead();
+  SampledAccess Access();
+  MemoryRow AccessesOf(uint32_t location);
+  MemoryFigures Accesses();
+  MemoryReport MemoryOfJob();
   Window OneWindow();
   ReportRow Row();
   Report OneReport();

@@ -11,7 +11,7 @@ Report TwoNodesFourRanks() {
   report.ranks.resize(4);
   report.overhead.kernel_sampling_ns = 400;
   report.overhead.agent_cpu_ns = 60;
-  report.injection.added_wall_ns = 70;
+  report.findings.injection.added_wall_ns = 70;
   return report;
 }
 
@@ -55,7 +55,7 @@ TEST(AddedWall, ForeignFiguresDoNotOverflow) {
   report.nodes.clear();
   report.overhead.kernel_sampling_ns = UINT64_MAX;
   report.overhead.agent_cpu_ns = UINT64_MAX;
-  report.injection.added_wall_ns = INT64_MAX;
+  report.findings.injection.added_wall_ns = INT64_MAX;
   EXPECT_GT(AddedWallOf(report).TotalNs(), 0);
 }
 

@@ -1,4 +1,4 @@
-#include "daemon/aggregate/measured_loops.h"
+#include "daemon/aggregate/findings/measured_loops.h"
 
 #include <gtest/gtest.h>
 

@@ -24,6 +24,7 @@ class Maker {
       window.rows.back().weight = Below(1'000'000);
     }
     if (Below(4) > 0) AddTimes(window);
+    AddMemory(window);
     AddStacks(window);
     window.accounting.seen = Below(1000);
     window.accounting.kept = Below(1000);
@@ -78,7 +79,7 @@ class Maker {
     loop.figures.resize(Below(3));
     loop.listings.push_back({"LS", {}});
     loop.listings[0].lines.resize(Below(2), {0x10, Below(2) == 0 ? "nop" : "ret", ""});
-    window.measurements.push_back(loop);
+    window.findings.measurements.push_back(loop);
     AuditEntry entry;
     entry.unix_ns = static_cast<int64_t>(Below(100));
     entry.pause_ns = static_cast<int64_t>(Below(10));
@@ -87,6 +88,36 @@ class Maker {
     const auto length = static_cast<int64_t>(1 + Below(5));
     window.leased.pauses.push_back({Below(3), static_cast<int64_t>(Below(5)), length, length / 4});
     window.leased.dropped = Below(2);
+  }
+
+  SampledAccess Access() {
+    SampledAccess access;
+    access.period = 1 + Below(100'000);
+    access.kernel = Below(8) == 0;
+    access.access.address = Below(1 << 20);
+    access.access.latency_cycles = Below(4) == 0 ? 0 : Below(1000);
+    access.access.source.operation = Below(4) == 0 ? MemoryOperation::kStore : MemoryOperation::kLoad;
+    access.access.source.level = static_cast<MemoryLevel>(Below(kMemoryLevels));
+    access.access.source.tlb = static_cast<TlbResult>(Below(kTlbResults));
+    access.access.source.missed = Below(9) == 0;
+    return access;
+  }
+
+  void AddMemory(Window& window) {
+    WindowMemory& memory = window.findings.memory;
+    memory.events = {{Below(2) == 0 ? "loads" : "stores", static_cast<uint32_t>(Below(2) * 30)}};
+    memory.lost = Below(3);
+    for (uint64_t n = window.locations.empty() ? 0 : Below(5); n > 0; --n) {
+      MemoryRow row{.rank = Int(3), .pid = 100 + Int(2)};
+      row.location = static_cast<uint32_t>(Below(window.locations.size()));
+      row.instruction = 0x10 * Below(3);
+      for (uint64_t i = 1 + Below(3); i > 0; --i) {
+        const SampledAccess access = Access();
+        row.profile.Add(access);
+        row.times.Add(access);
+      }
+      memory.rows.push_back(row);
+    }
   }
 
   void AddStacks(Window& window) {

@@ -161,8 +161,8 @@ TEST_F(PipelineLeasesTest, PausesOfWindowsBecomeAChargeAndCountOnce) {
   pipeline_->Stop();
   const auto report = store_->FinalReport(id);
   ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_EQ(report->injection.added_wall_ns, 20 * kNsPerMs);
-  EXPECT_EQ(report->injection.shared_ns, 20 * kNsPerMs);
+  EXPECT_EQ(report->findings.injection.added_wall_ns, 20 * kNsPerMs);
+  EXPECT_EQ(report->findings.injection.shared_ns, 20 * kNsPerMs);
 }
 
 }  // namespace

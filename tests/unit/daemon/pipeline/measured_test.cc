@@ -22,7 +22,7 @@ class MeasuredTest : public PipelineFixture {
     loop.loop_id = "abc";
     loop.revision = revision;
     loop.state = revision > 1 ? MeasureState::kMeasured : MeasureState::kOpen;
-    incoming.window.measurements = {loop};
+    incoming.window.findings.measurements = {loop};
     AuditEntry entry;
     entry.profile_id = id;
     entry.node = "a";
@@ -54,8 +54,8 @@ TEST_F(MeasuredTest, TheLatestRevisionIsInTheReportAlsoAfterARestart) {
   pipeline_->Stop();
   const auto report = store_->FinalReport(id);
   ASSERT_TRUE(report.ok()) << report.status();
-  ASSERT_EQ(report->verdicts.size(), 1u);
-  EXPECT_EQ(report->verdicts[0].state, MeasureState::kMeasured);
+  ASSERT_EQ(report->findings.verdicts.size(), 1u);
+  EXPECT_EQ(report->findings.verdicts[0].state, MeasureState::kMeasured);
   EXPECT_EQ(store_->Audit({})->size(), 2u);
 }
 
@@ -95,7 +95,7 @@ TEST_F(MeasuredTest, TheLogHasWhatHappenedAfterTheEnd) {
   const uint64_t again = Connect("a");
   EXPECT_TRUE(Accept(again, Measured(id, 2, 2)).ok());  // acknowledged, not wanted
   EXPECT_EQ(Audited(kOwner, id), 2u);
-  EXPECT_EQ(pipeline_->GetReport(kOwner, id)->verdicts[0].state, MeasureState::kOpen);
+  EXPECT_EQ(pipeline_->GetReport(kOwner, id)->findings.verdicts[0].state, MeasureState::kOpen);
 }
 
 }  // namespace

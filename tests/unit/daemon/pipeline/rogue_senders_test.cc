@@ -96,7 +96,7 @@ class RogueSendersTest : public PipelineFixture {
     return profile->second.nodes.contains(sender.node) &&
            (!sender.user_mode || profile->second.uid == sender.uid) &&
            std::all_of(window.audit.begin(), window.audit.end(), own) &&
-           std::all_of(window.measurements.begin(), window.measurements.end(), own);
+           std::all_of(window.findings.measurements.begin(), window.findings.measurements.end(), own);
   }
 
   size_t Below(size_t bound) {
@@ -130,7 +130,7 @@ class RogueSendersTest : public PipelineFixture {
       loop.node = mostly(window.node, AnyNode());
       loop.loop_id = "FORGED";
       loop.state = MeasureState::kMeasured;
-      window.measurements.push_back(loop);
+      window.findings.measurements.push_back(loop);
     }
     incoming.body = wire::ToProto(window).SerializeAsString();
     return incoming;
@@ -293,7 +293,7 @@ TEST_F(RogueSendersTest, NothingOfWhatTheyBringIsStoredAndTheOwnersAreTold) {
     const auto report = pipeline_->GetReport(owner, id);
     ASSERT_TRUE(report.ok()) << report.status();
     EXPECT_EQ(report->status.samples, 10 * asked_.at(id).nodes.size()) << id;
-    EXPECT_TRUE(report->verdicts.empty()) << id;
+    EXPECT_TRUE(report->findings.verdicts.empty()) << id;
     std::string notices;
     for (const Notice& notice : report->status.notices) {
       absl::StrAppend(&notices, notice.text, "\n");

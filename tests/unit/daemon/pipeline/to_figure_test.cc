@@ -42,7 +42,7 @@ Report Sample() {
   report.imbalance = 1.5;
   report.missing_ratio = 0.125;
   report.overhead_ratio = 0.01;
-  report.injection.added_ratio = 0.03;
+  report.findings.injection.added_ratio = 0.03;
   report.category_share = {0.5, 0.25, 0.125, 0.125, 0};
   report.loops = {Row("x", 0.4), Row("y", 0.1)};
   ReportRow& row = report.loops[0];

@@ -76,7 +76,7 @@ TEST(HeatOfLoops, ALoopIsSettledWhenNoRankHasMoreToSay) {
     Window window = EmptyWindow("node0", 1);
     AddRow({0, 10, 10}, LoopAt(0x1000), 60, window);
     for (size_t i = 0; i < states.size(); ++i)
-      window.measurements.push_back(Said(LoopAt(0x1000), 10 + static_cast<int32_t>(i), states[i]));
+      window.findings.measurements.push_back(Said(LoopAt(0x1000), 10 + static_cast<int32_t>(i), states[i]));
     ProfileAggregate aggregate;
     aggregate.Add(window);
     return HeatOfLoops(aggregate, {})[0].heat.settled;
@@ -103,7 +103,7 @@ TEST(HeatOfLoops, WhatIsKnownOfALoopIsOfTheRankThatKnowsLeast) {
   LoopMeasurement open = Said(LoopAt(0x1000), 11, MeasureState::kOpen);
   open.figures = {figures("LS", 5), figures("FP", 0)};
   open.open = {"FP", "DL1", "CTRL"};
-  window.measurements = {measured, open};
+  window.findings.measurements = {measured, open};
   ProfileAggregate aggregate;
   aggregate.Add(window);
   const LoopLearning known = HeatOfLoops(aggregate, {})[0].knowledge;

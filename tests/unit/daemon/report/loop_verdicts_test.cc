@@ -41,7 +41,7 @@ ProfileAggregate TwoLoops() {
   AddRow({1, 11, 11}, LoopAt(0x1000), 10, window);
   AddRow({0, 10, 10}, LoopAt(0x2000), 20, window);
   AddRow({1, 11, 11}, LoopAt(0x2000), 10, window);
-  window.measurements = {Measured(LoopAt(0x1000), 10, 0, 0.9), Measured(LoopAt(0x1000), 11, 1, 0.5),
+  window.findings.measurements = {Measured(LoopAt(0x1000), 10, 0, 0.9), Measured(LoopAt(0x1000), 11, 1, 0.5),
                          Measured(LoopAt(0x2000), 10, 0, 0.1)};
   for (int64_t begin : {0, 500'000}) {
     AuditEntry entry;
@@ -57,14 +57,14 @@ ProfileAggregate TwoLoops() {
 
 TEST(FillVerdicts, OrdersByGainOfTheSlowestRank) {
   const Report report = BuildReport({}, TwoLoops());
-  ASSERT_EQ(report.verdicts.size(), 2u);
-  const LoopVerdict& first = report.verdicts[0];
+  ASSERT_EQ(report.findings.verdicts.size(), 2u);
+  const LoopVerdict& first = report.findings.verdicts[0];
   EXPECT_EQ(first.loop_id, LocationId(LoopAt(0x2000)));  // 0.25 x 0.9 before 0.75 x 0.1
   EXPECT_NEAR(first.gains[0].of_job.value, 0.25 * 0.9, 1e-12);
-  EXPECT_NEAR(report.verdicts[1].gains[0].of_job.value, 0.75 * 0.1, 1e-12);
-  EXPECT_EQ(report.verdicts[1].slowest_rank, "rank 0 on node0");
-  EXPECT_EQ(report.verdicts[1].agreement, "all 2 ranks agree");
-  EXPECT_EQ(report.verdicts[1].ranks.size(), 2u);
+  EXPECT_NEAR(report.findings.verdicts[1].gains[0].of_job.value, 0.75 * 0.1, 1e-12);
+  EXPECT_EQ(report.findings.verdicts[1].slowest_rank, "rank 0 on node0");
+  EXPECT_EQ(report.findings.verdicts[1].agreement, "all 2 ranks agree");
+  EXPECT_EQ(report.findings.verdicts[1].ranks.size(), 2u);
   ASSERT_EQ(first.listings.size(), 1u);
   EXPECT_EQ(first.listings[0].lines[0].changed, "nop");
 }
@@ -80,13 +80,13 @@ TEST(FillVerdicts, ALoopWithLoopsInsideHasTheirTimeAsWell) {
   AddRow({0, 10, 10}, outer, 60, window);
   AddRow({0, 10, 10}, inner, 20, window);
   AddRow({0, 10, 10}, LoopAt(0x2000), 20, window);
-  window.measurements = {Measured(outer, 10, 0, 0.5)};
+  window.findings.measurements = {Measured(outer, 10, 0, 0.5)};
   ProfileAggregate aggregate;
   aggregate.Add(window);
   const Report report = BuildReport({}, aggregate);
-  ASSERT_EQ(report.verdicts.size(), 1u);
-  EXPECT_DOUBLE_EQ(report.verdicts[0].share, 0.8);
-  EXPECT_NEAR(report.verdicts[0].gains[0].of_job.value, 0.8 * 0.5, 1e-12);
+  ASSERT_EQ(report.findings.verdicts.size(), 1u);
+  EXPECT_DOUBLE_EQ(report.findings.verdicts[0].share, 0.8);
+  EXPECT_NEAR(report.findings.verdicts[0].gains[0].of_job.value, 0.8 * 0.5, 1e-12);
 }
 
 // What it calls is part of its copies, too.
@@ -97,10 +97,10 @@ TEST(FillVerdicts, ALoopThatCallsHasTheTimeOfWhatItCalls) {
   AddRow({0, 10, 10}, callee, 60, window);
   AddRow({0, 10, 10}, LoopAt(0x2000), 30, window);
   window.paths.calls = {{1, 0, 400}};
-  window.measurements = {Measured(LoopAt(0x1000), 10, 0, 0.5)};
+  window.findings.measurements = {Measured(LoopAt(0x1000), 10, 0, 0.5)};
   ProfileAggregate aggregate;
   aggregate.Add(window);
-  const LoopVerdict verdict = BuildReport({}, aggregate).verdicts.at(0);
+  const LoopVerdict verdict = BuildReport({}, aggregate).findings.verdicts.at(0);
   EXPECT_NEAR(verdict.share, 0.7, 1e-12);
   EXPECT_NEAR(verdict.slowest_share, 0.7, 1e-12);
   EXPECT_NEAR(verdict.gains.at(0).of_job.value, 0.7 * 0.5, 1e-12);
@@ -115,10 +115,10 @@ TEST(FillVerdicts, WhatOtherRanksCallIsNoGainOfTheSlowest) {
   AddRow({1, 11, 11}, LoopAt(0x1000), 10, window);
   AddRow({1, 11, 11}, callee, 60, window);
   window.paths.calls = {{2, 1, 400}};
-  window.measurements = {Measured(LoopAt(0x1000), 11, 1, 0.5)};
+  window.findings.measurements = {Measured(LoopAt(0x1000), 11, 1, 0.5)};
   ProfileAggregate aggregate;
   aggregate.Add(window);
-  const LoopVerdict verdict = BuildReport({}, aggregate).verdicts.at(0);
+  const LoopVerdict verdict = BuildReport({}, aggregate).findings.verdicts.at(0);
   EXPECT_NEAR(verdict.share, 70.0 / 170, 1e-12);
   EXPECT_EQ(verdict.slowest_share, 0);
 }
@@ -137,10 +137,10 @@ TEST(FillVerdicts, ALoopWithoutSamplesHasTheTimeOfLoopsInsideAndOfCalls) {
   AddRow({0, 10, 10}, LoopAt(0x2000), 40, window);
   window.locations.push_back(outer);
   window.paths.calls = {{1, 3, 400}};
-  window.measurements = {Measured(outer, 10, 0, 0.5)};
+  window.findings.measurements = {Measured(outer, 10, 0, 0.5)};
   ProfileAggregate aggregate;
   aggregate.Add(window);
-  EXPECT_NEAR(BuildReport({}, aggregate).verdicts.at(0).share, 0.6, 1e-12);
+  EXPECT_NEAR(BuildReport({}, aggregate).findings.verdicts.at(0).share, 0.6, 1e-12);
 }
 
 TEST(FillVerdicts, WhatIsCalledOnAPathThatWasLeftOutMayBeNoneOfTheGain) {
@@ -149,14 +149,14 @@ TEST(FillVerdicts, WhatIsCalledOnAPathThatWasLeftOutMayBeNoneOfTheGain) {
   AddRow({0, 10, 10}, LoopAt(0x1000), 50, window);
   AddRow({0, 10, 10}, callee, 50, window);
   window.paths.calls = {{1, 0, 400}};
-  window.measurements = {Measured(LoopAt(0x1000), 10, 0, 0.5)};
+  window.findings.measurements = {Measured(LoopAt(0x1000), 10, 0, 0.5)};
   const auto low = [&window] {
     ProfileAggregate aggregate;
     aggregate.Add(window);
-    return BuildReport({}, aggregate).verdicts.at(0).gains.at(0).of_job.low;
+    return BuildReport({}, aggregate).findings.verdicts.at(0).gains.at(0).of_job.low;
   };
   const double whole = low();
-  window.measurements[0].excluded_paths.resize(1);
+  window.findings.measurements[0].excluded_paths.resize(1);
   EXPECT_LT(low(), whole / 1.5);
 }
 
@@ -170,29 +170,29 @@ TEST(FillVerdicts, GainsAreOfElapsedTimeWhereItIsDivided) {
   AddRow({0, 10, 11}, spin, 55, window);
   window.rank_times = {{0, 10, 1000, 0}};
   window.rows[0].wall_ns = 860;
-  window.measurements = {Measured(LoopAt(0x1000), 10, 0, 0.4)};
+  window.findings.measurements = {Measured(LoopAt(0x1000), 10, 0, 0.4)};
   ProfileAggregate aggregate;
   aggregate.Add(window);
   const Report report = BuildReport({}, aggregate);
-  ASSERT_EQ(report.verdicts.size(), 1u);
-  EXPECT_DOUBLE_EQ(report.verdicts[0].share, 0.86);
-  EXPECT_NEAR(report.verdicts[0].gains[0].of_job.value, 0.86 * (1 - 0.4), 1e-12);
+  ASSERT_EQ(report.findings.verdicts.size(), 1u);
+  EXPECT_DOUBLE_EQ(report.findings.verdicts[0].share, 0.86);
+  EXPECT_NEAR(report.findings.verdicts[0].gains[0].of_job.value, 0.86 * (1 - 0.4), 1e-12);
 }
 
 TEST(FillVerdicts, SaysWhatInjectionAdded) {
   const Report report = BuildReport({}, TwoLoops());
-  EXPECT_EQ(report.injection.sum.pause_ns, 3'000'000);
+  EXPECT_EQ(report.findings.injection.sum.pause_ns, 3'000'000);
   // On record: two pauses that overlap by half. The third is not, and is added in full.
-  EXPECT_EQ(report.injection.added_wall_ns, 1'500'000 + 1'000'000);
-  EXPECT_DOUBLE_EQ(report.injection.added_ratio, 0.0025);  // of one second
+  EXPECT_EQ(report.findings.injection.added_wall_ns, 1'500'000 + 1'000'000);
+  EXPECT_DOUBLE_EQ(report.findings.injection.added_ratio, 0.0025);  // of one second
 }
 
 TEST(FillVerdicts, LimitsTheRanksShown) {
   ReportLimits limits;
   limits.measured_ranks = 1;
   const Report report = BuildReport({}, TwoLoops(), limits);
-  EXPECT_EQ(report.verdicts[1].ranks.size(), 1u);
-  EXPECT_EQ(report.verdicts[1].ranks_left_out, 1u);
+  EXPECT_EQ(report.findings.verdicts[1].ranks.size(), 1u);
+  EXPECT_EQ(report.findings.verdicts[1].ranks_left_out, 1u);
 }
 
 TEST(FillVerdicts, OfADryRunWithWhatItWouldCostAndWhoRefuses) {
@@ -211,29 +211,29 @@ TEST(FillVerdicts, OfADryRunWithWhatItWouldCostAndWhoRefuses) {
   would_not.reason = "another build";
   would_not.open.clear();
   would_not.predicted = {};
-  window.measurements = {would, would_not};
+  window.findings.measurements = {would, would_not};
   ProfileAggregate aggregate;
   aggregate.Add(window);
   const Report report = BuildReport({}, aggregate);
-  ASSERT_EQ(report.verdicts.size(), 1u);
-  const LoopVerdict& loop = report.verdicts[0];
+  ASSERT_EQ(report.findings.verdicts.size(), 1u);
+  const LoopVerdict& loop = report.findings.verdicts[0];
   EXPECT_EQ(loop.state, MeasureState::kOpen);
   EXPECT_EQ(loop.predicted, (PredictedCost{20, 5, 100}));
   EXPECT_EQ(loop.open, (std::vector<std::string>{"FP", "LS"}));
   EXPECT_EQ(loop.ranks_total, 2u);
   ASSERT_EQ(loop.refusals.size(), 1u);
   EXPECT_EQ(loop.refusals[0].reason, "another build");
-  EXPECT_EQ(report.injection, InjectionTotal{});
+  EXPECT_EQ(report.findings.injection, InjectionTotal{});
 }
 
 TEST(FillVerdicts, KeepsALoopThatWasNeverSampled) {
   ProfileAggregate aggregate;
   Window window = EmptyWindow("node0", 1);
-  window.measurements = {Measured(LoopAt(0x5000), 10, 0, 0.5)};
+  window.findings.measurements = {Measured(LoopAt(0x5000), 10, 0, 0.5)};
   aggregate.Add(window);
   const Report report = BuildReport({}, aggregate);
-  ASSERT_EQ(report.verdicts.size(), 1u);
-  EXPECT_EQ(report.verdicts[0].share, 0);
+  ASSERT_EQ(report.findings.verdicts.size(), 1u);
+  EXPECT_EQ(report.findings.verdicts[0].share, 0);
 }
 
 TEST(TopVerdicts, AreBoundedAndWithoutRanks) {

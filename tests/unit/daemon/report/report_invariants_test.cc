@@ -71,6 +71,15 @@ void CheckReport(const Report& report, uint64_t samples) {
     EXPECT_LE(rank.compute_seconds, rank.seconds);
   }
   EXPECT_EQ(by_rank, samples);
+  const MemoryReport& memory = report.findings.memory;
+  uint64_t accesses = 0;
+  for (const MemoryPlace& place : memory.places) {
+    accesses += place.figures.profile.all.samples;
+    uint64_t of_ranks = 0;
+    for (const RankMemory& rank : place.ranks) of_ranks += rank.all.samples;
+    EXPECT_EQ(of_ranks, place.figures.profile.all.samples);
+  }
+  EXPECT_EQ(accesses, memory.job.profile.all.samples) << "nothing is counted twice, or lost";
   EXPECT_GE(report.missing_ratio, 0);
   EXPECT_LE(report.missing_ratio, 1);
 }

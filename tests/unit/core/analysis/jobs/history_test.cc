@@ -47,10 +47,10 @@ VariantFigures Ref(double cycles, int32_t thread = kTeam) {
 
 TEST(HistoryTest, AReportCutDown) {
   Report report = MeasuredReport();
-  report.verdicts[0].ranks[0].measurement.figures.push_back(Ref(7, 0));  // of one thread
-  report.verdicts[0].ranks[0].measurement.figures.push_back(Ref(2000));
-  report.verdicts[0].ranks[1].measurement.figures.push_back(Ref(1100));
-  report.verdicts[0].ranks[1].measurement.trips.decile = {1, 2, 3, 4, 5, 64, 65, 66, 67, 68, 69};
+  report.findings.verdicts[0].ranks[0].measurement.figures.push_back(Ref(7, 0));  // of one thread
+  report.findings.verdicts[0].ranks[0].measurement.figures.push_back(Ref(2000));
+  report.findings.verdicts[0].ranks[1].measurement.figures.push_back(Ref(1100));
+  report.findings.verdicts[0].ranks[1].measurement.trips.decile = {1, 2, 3, 4, 5, 64, 65, 66, 67, 68, 69};
   report.status.spec.target = {};
   report.status.spec.target.slurm_job = 4712;
   const HistoryProfile profile = ToHistory(report);
@@ -73,7 +73,7 @@ TEST(HistoryTest, AReportCutDown) {
   EXPECT_EQ(loop.cycles_min, 1090);
   EXPECT_EQ(loop.iterations, 64);         // of its median instance
   EXPECT_EQ(profile.loops[1].cycles, 0);  // refused
-  report.verdicts[0].ranks[1].measurement.trips.instances = 0;
+  report.findings.verdicts[0].ranks[1].measurement.trips.instances = 0;
   EXPECT_EQ(ToHistory(report).loops[0].iterations, 128);  // of the runs
   EXPECT_EQ(ToHistory(SampleReport()).job, "4711");       // what the ranks say
 }

@@ -29,11 +29,11 @@ TEST(JobLineTest, ASampledJobHasItsHeaviestLoop) {
 
 TEST(JobLineTest, TheSaturationIsTheOneBehindTheVerdict) {
   Report report = MeasuredReport();
-  report.verdicts[0].bound = Bound::kArithmetic;
+  report.findings.verdicts[0].bound = Bound::kArithmetic;
   EXPECT_NE(JobLine(report).find("arithmetic bound 0.20 (gain"), std::string::npos);
-  report.verdicts[0].bound = Bound::kBalanced;
+  report.findings.verdicts[0].bound = Bound::kBalanced;
   EXPECT_NE(JobLine(report).find("balanced (gain"), std::string::npos);
-  report.verdicts[0].bound = Bound::kUnknown;  // the refused loop tells nothing either
+  report.findings.verdicts[0].bound = Bound::kUnknown;  // the refused loop tells nothing either
   EXPECT_NE(JobLine(report).find("; lulesh.cc:812 50%;"), std::string::npos);
 }
 

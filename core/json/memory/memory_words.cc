@@ -1,6 +1,6 @@
-#include "client/render/memory/memory_words.h"
+#include "core/json/memory/memory_words.h"
 
-namespace perfd::client {
+namespace perfd {
 
 Words LevelWords(MemoryLevel level) {
   switch (level) {
@@ -118,4 +118,4 @@ Words LockWords(LockState state) {
   return {"not told", "unknown"};
 }
 
-}  // namespace perfd::client
+}  // namespace perfd

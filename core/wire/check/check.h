@@ -1,12 +1,12 @@
-// core/wire/check.h - the checks every FromProto is made of, and clean text for ToProto.
+// core/wire/check/check.h - the checks every FromProto is made of, and clean text for ToProto.
 //
 // Shape    Check*(value, bounds, field) -> OK or kInvalidArgument naming the field.
 // Units    bounds are inclusive.
 // Errors   kInvalidArgument.
 // Threads  thread-safe (pure).
 // Source   CleanText: well-formed UTF-8, Unicode Standard 3.9, table 3-7.
-#ifndef CORE_WIRE_CHECK_H_
-#define CORE_WIRE_CHECK_H_
+#ifndef CORE_WIRE_CHECK_CHECK_H_
+#define CORE_WIRE_CHECK_CHECK_H_
 
 #include <cstdint>
 #include <string>
@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "core/wire/limits.h"
+#include "core/wire/check/limits.h"
 
 namespace perfd::wire {
 
@@ -51,4 +51,4 @@ absl::StatusOr<Model> ModelEnum(Proto value, Model last, absl::string_view field
 
 }  // namespace perfd::wire
 
-#endif  // CORE_WIRE_CHECK_H_
+#endif  // CORE_WIRE_CHECK_CHECK_H_

@@ -1,9 +1,9 @@
-// core/wire/limits.h - the largest messages that FromProto accepts; senders stay below them.
+// core/wire/check/limits.h - the largest messages that FromProto accepts; senders stay below them.
 //
 // Units    entries, bytes or counts, as named.
 // Source   design: 64,000 ranks x 12 loops in 5 s windows; each limit leaves a factor of ten.
-#ifndef CORE_WIRE_LIMITS_H_
-#define CORE_WIRE_LIMITS_H_
+#ifndef CORE_WIRE_CHECK_LIMITS_H_
+#define CORE_WIRE_CHECK_LIMITS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -35,6 +35,8 @@ inline constexpr int kMaxAuditEntries = 262'144;     // injections of one window
 inline constexpr size_t kMaxAuditTextBytes =
     4096;  // of an entry of a window; longer ones are cut when sent
 inline constexpr int kMaxLeasedPauses = 65'536;  // pauses of one window
+inline constexpr int kMaxMemoryEvents = 64;      // events of one window or report
+inline constexpr int kMaxMemoryRows = 65'536;    // processes x instructions of one window
 inline constexpr int kMaxVariants = 256;         // variants of one loop
 inline constexpr int kMaxExcludedPaths = 16;     // of one loop
 inline constexpr int kMaxTripClasses = 10;       // of one loop
@@ -54,4 +56,4 @@ inline constexpr uint64_t kMaxWallTotal = uint64_t{1} << 50;
 
 }  // namespace perfd::wire
 
-#endif  // CORE_WIRE_LIMITS_H_
+#endif  // CORE_WIRE_CHECK_LIMITS_H_

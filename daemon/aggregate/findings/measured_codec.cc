@@ -1,9 +1,9 @@
-#include "daemon/aggregate/measured_codec.h"
+#include "daemon/aggregate/findings/measured_codec.h"
 
 #include <utility>
 
 #include "core/base/status_macros.h"
-#include "core/wire/check.h"
+#include "core/wire/check/check.h"
 #include "core/wire/lease_wire.h"
 #include "core/wire/variant_wire.h"
 

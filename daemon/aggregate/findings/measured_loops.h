@@ -1,12 +1,12 @@
-// daemon/aggregate/measured_loops.h - what variants told of the loops of a profile, merged over windows and agents.
+// daemon/aggregate/findings/measured_loops.h - what variants told of the loops of a profile, merged over windows and agents.
 //
 // Shape    of each (node, pid, loop) the measurement with the highest revision is kept, whatever the order of arrival; the
 //          assembly is kept once per loop, as ranks of one binary share it. Pauses of the audit log become spans of
 //          their node (core/analysis/job_pauses.h); the log itself is the store's (daemon/store/audit_table.h).
 // Limits   beyond `figures` new measurements lose their figures per thread, beyond `loops` they are lost: counted in lost.
 // Threads  thread-compatible.
-#ifndef DAEMON_AGGREGATE_MEASURED_LOOPS_H_
-#define DAEMON_AGGREGATE_MEASURED_LOOPS_H_
+#ifndef DAEMON_AGGREGATE_FINDINGS_MEASURED_LOOPS_H_
+#define DAEMON_AGGREGATE_FINDINGS_MEASURED_LOOPS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -88,4 +88,4 @@ class MeasuredLoops {
 
 }  // namespace perfd::daemon
 
-#endif  // DAEMON_AGGREGATE_MEASURED_LOOPS_H_
+#endif  // DAEMON_AGGREGATE_FINDINGS_MEASURED_LOOPS_H_

@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""`perf-agent --replay`: a recording as a node of the cluster, beside a live one; accesses to memory by loop, instruction and rank."""
+import contextlib
+import json
+import re
+import shutil
+import subprocess
+import time
+import urllib.request
+
+import pytest
+
+from cluster import BIN, Cluster, wait_until
+from recording_writer import Writer, data_src
+
+pytestmark = [pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed"), pytest.mark.small]
+
+SOURCE = """
+double a[4096];
+__attribute__((noinline)) double Near(void) {
+  double s = 0;
+  for (int i = 0; i < 4096; i++) s += a[i];              /* NEAR */
+  return s;
+}
+__attribute__((noinline)) double Far(void) {
+  double s = 0;
+  for (int i = 0; i < 4096; i++) s += a[(i * 77) & 4095] * 3;   /* FAR */
+  return s;
+}
+int main(void) { double s = 0; for (;;) s += Near() + Far(); return s > 0; }
+"""
+
+
+class Program:
+    """The job that was never run: its file, and where its loops load."""
+
+    def __init__(self, folder):
+        self.path = folder / "job"
+        (folder / "job.c").write_text(SOURCE)
+        subprocess.run(["gcc", "-O1", "-g", "-no-pie", "-Wl,--build-id", "-o", self.path, folder / "job.c"], check=True, timeout=60)
+        notes = subprocess.run(["readelf", "-nlW", self.path], capture_output=True, text=True, check=True, timeout=30).stdout
+        self.build_id = bytes.fromhex(re.search(r"Build ID: ([0-9a-f]+)", notes)[1])
+        text = re.search(r"LOAD\s+0x([0-9a-f]+) 0x([0-9a-f]+) \S+ 0x([0-9a-f]+) \S+ R E", notes)
+        self.offset, self.start, self.length = (int(group, 16) for group in text.groups())
+
+    def load_in(self, function):
+        """The address of the load of a function's loop, by objdump."""
+        code = subprocess.run(["objdump", "-d", "--no-show-raw-insn", f"--disassemble={function}", self.path], capture_output=True,
+                              text=True, check=True, timeout=30).stdout
+        loads = re.findall(r"^\s+([0-9a-f]+):\s+(?:add|mov|mul)sd\s+(?:0x[0-9a-f]+)?\(%r(?!ip)\w+", code, re.M)
+        assert loads, code
+        return int(loads[0], 16)
+
+
+NEAR_SAMPLES, FAR_SAMPLES, SECONDS = 300, 100, 12
+
+
+def recording(program, path):
+    """Of two processes: Near always finds its loads in L1, Far in DRAM, half of its pages without an entry in the DTLB."""
+    w = Writer()
+    for pid in (200, 201):
+        w.process(pid, "job")
+        w.map_code(pid, program.start, program.length, program.offset, program.path, program.build_id)
+    events = []
+    for pid in (200, 201):
+        near, far = program.load_in("Near"), program.load_in("Far")
+        events += [(i * SECONDS * 10**9 // NEAR_SAMPLES, pid, near, ("hit", "l1"), ("hit", "l1"), 8) for i in range(NEAR_SAMPLES)]
+        events += [(i * SECONDS * 10**9 // FAR_SAMPLES, pid, far, ("hit", "local"), ("hit", "walker") if i % 2 else ("hit", "l1"), 400)
+                   for i in range(FAR_SAMPLES)]
+    for at, pid, ip, level, tlb, latency in sorted(events):
+        w.add(1, data_src("load", level, "none", tlb=tlb), tid=pid, pid=pid, time_ns=10**9 + at, latency=latency, ip=ip)
+    w.write(path)
+
+
+@contextlib.contextmanager
+def replayed(cluster, path, node):
+    agent = cluster.spawn(f"agent-{node}", [BIN / "perf-agent", "--replay", path, "--as", node, "--address",
+                                           f"unix:{cluster.socket}", "--spool-dir", cluster.dir / f"spool-{node}"])
+    try:
+        yield agent
+    finally:
+        agent.terminate()
+        assert agent.wait(timeout=20) == 0
+
+
+def nodes_of(cluster):
+    return {node["node"]: node for node in cluster.json("nodes")["nodes"]}
+
+
+def place(found, function):
+    return next(p for p in found["places"] if p["function"] == function)
+
+
+def share(figures, border):
+    return next(b for b in figures["beyond"] if b["border"] == border)
+
+
+def test_a_recording_is_a_node(tmp_path):
+    program = Program(tmp_path)
+    path = tmp_path / "job.perf.data"
+    recording(program, path)
+    with Cluster(nodes=()) as cluster, replayed(cluster, path, "old-run"):
+        wait_until(lambda: nodes_of(cluster).get("old-run", {}).get("connected"), 20, "the recording is connected")
+        assert nodes_of(cluster)["old-run"]["replayed"]
+        # Who does not name it does not ask it.
+        refused = cluster.perfctl("submit", "--command", "job", "--duration", "60s")
+        assert refused.returncode != 0 and "recording" in refused.stderr, refused.stderr
+        other = cluster.submit("--node", "old-run", "--command", "nosuch", "--duration", "60s")
+        cluster.wait_over(other)
+        assert "job (pid 200)" in cluster.perfctl("status", other).stdout
+
+        profile = cluster.submit("--node", "old-run", "--command", "job", "--duration", "60s")
+        assert cluster.wait_over(profile)["state"] == "DONE"
+        report = cluster.json("report", profile)
+        assert report["provenance"] == "replayed" and len(report["ranks"]) == 2
+        samples = 2 * (NEAR_SAMPLES + FAR_SAMPLES)
+        assert report["accounting"]["seen"] == report["accounting"]["kept"] == samples
+        loops = {row["function"]: row for row in report["loops"]}
+        assert loops["Near"]["first_line"] == 5 and loops["Far"]["first_line"] == 10
+        assert report["memory"] == cluster.json("memory", profile)["memory"]
+        check_memory(report["memory"], program)
+
+        text = cluster.perfctl("memory", profile, "--loop", loops["Far"]["id"]).stdout
+        assert "Far" in text and hex(program.load_in("Far")) in text and "page table walk" in text
+        assert "Accesses to memory" in cluster.perfctl("report", profile).stdout
+        with urllib.request.urlopen(cluster.metrics_url(), timeout=10) as answer:
+            metrics = answer.read().decode()
+        assert re.search(r"^perfd_agents_connected 0$", metrics, re.M), "a recording is none of the fleet"
+
+
+def check_memory(found, program):
+    near, far = place(found, "Near"), place(found, "Far")
+    assert found["accesses"]["samples"] == 2 * (NEAR_SAMPLES + FAR_SAMPLES) and not any(found["lost"].values())
+    assert (near["accesses"]["samples"], far["accesses"]["samples"]) == (2 * NEAR_SAMPLES, 2 * FAR_SAMPLES)
+    assert near["loop"] and far["loop"]
+    assert share(near, "l2")["share"] == 0 and share(far, "l2")["share"] == 1
+    time_near, time_far = NEAR_SAMPLES * 8, FAR_SAMPLES * 400
+    whole = share(found, "l3")
+    assert abs(whole["share"] - time_far / (time_far + time_near)) < 1e-9
+    assert whole["share_low"] <= whole["share"] <= whole["share_high"]
+    walks = {row["result"]: row["samples"] for row in far["accesses"]["dtlb"]}
+    assert walks == {"first_level": FAR_SAMPLES, "walk": FAR_SAMPLES}
+    for function, at in ((near, program.load_in("Near")), (far, program.load_in("Far"))):
+        assert [int(r["instruction"], 16) for r in function["references"]] == [at]
+        assert sorted(rank["pid"] for rank in function["ranks"]) == [200, 201]
+        assert {rank["rank"] for rank in function["ranks"]} == {0, 1}
+
+
+def test_a_profile_shorter_than_the_recording_has_its_beginning(tmp_path):
+    program = Program(tmp_path)
+    path = tmp_path / "job.perf.data"
+    recording(program, path)
+    with Cluster(nodes=()) as cluster, replayed(cluster, path, "old-run"):
+        wait_until(lambda: nodes_of(cluster).get("old-run", {}).get("connected"), 20, "the recording is connected")
+        profile = cluster.submit("--node", "old-run", "--pid", "201", "--duration", "6s")
+        cluster.wait_over(profile)
+        found = cluster.json("memory", profile)["memory"]
+        assert found["accesses"]["samples"] == (NEAR_SAMPLES + FAR_SAMPLES) // 2
+        assert [rank["pid"] for rank in place(found, "Near")["ranks"]] == [201]
+        assert "the first 6s of the recording: all of it is --duration 12s" in cluster.perfctl("status", profile).stdout
+
+
+def test_a_file_of_another_build_is_not_read(tmp_path):
+    program = Program(tmp_path)
+    path = tmp_path / "job.perf.data"
+    program.build_id = bytes(20)
+    recording(program, path)
+    with Cluster(nodes=()) as cluster, replayed(cluster, path, "old-run"):
+        wait_until(lambda: nodes_of(cluster).get("old-run", {}).get("connected"), 20, "the recording is connected")
+        profile = cluster.submit("--node", "old-run", "--command", "job", "--duration", "60s")
+        cluster.wait_over(profile)
+        report = cluster.json("report", profile)
+        assert not report["loops"], "no name of a file that may be another one"
+        assert "0000000000" in json.dumps(report["status"]["notices"]), "and what file would do"
+
+
+def test_what_is_no_recording_ends_in_words(tmp_path):
+    bad = tmp_path / "bad"
+    bad.write_text("nothing of the kind")
+    start = time.monotonic()
+    for arguments, said in ((["--replay", bad], "bad"), (["--replay", tmp_path / "none"], "none"), (["--as", "x"], "--as")):
+        run = subprocess.run([BIN / "perf-agent", *map(str, arguments), "--spool-dir", tmp_path / "spool"], capture_output=True, text=True,
+                             timeout=30)
+        assert run.returncode in (1, 2) and said in run.stderr, run.stderr
+    assert time.monotonic() - start < 20
