@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agent/pipeline/module_kind.h"
 
@@ -25,6 +26,12 @@ std::set<File> ExecutableFiles(const std::vector<MapEntry>& maps) {
   return files;
 }
 
+// Shared anonymous memory has an inode of the kernel's own: what it is called in maps is no file, and a device holds no code.
+bool IsFile(const MapEntry& entry) {
+  return entry.inode != 0 && !absl::StartsWith(entry.path, "/dev/zero") &&
+         !absl::StartsWith(entry.path, "/SYSV") && !absl::StartsWith(entry.path, "/anon_hugepage");
+}
+
 // A program may copy its code to other pages in the place of the file's own, large ones for example. The file whose
 // mappings lie against the anonymous entry `i` on both sides, or on one where the file is nowhere executable; else null.
 const MapEntry* FileInWhosePlace(const std::vector<MapEntry>& maps, size_t i,
@@ -32,8 +39,8 @@ const MapEntry* FileInWhosePlace(const std::vector<MapEntry>& maps, size_t i,
   const MapEntry* below = i > 0 && maps[i - 1].end == maps[i].start ? &maps[i - 1] : nullptr;
   const MapEntry* above =
       i + 1 < maps.size() && maps[i + 1].start == maps[i].end ? &maps[i + 1] : nullptr;
-  if (below != nullptr && below->inode == 0) below = nullptr;
-  if (above != nullptr && above->inode == 0) above = nullptr;
+  if (below != nullptr && !IsFile(*below)) below = nullptr;
+  if (above != nullptr && !IsFile(*above)) above = nullptr;
   if (below != nullptr && above != nullptr && FileOf(*below) == FileOf(*above)) return below;
   for (const MapEntry* file : {below, above}) {
     if (file != nullptr && !executable.contains(FileOf(*file))) return file;

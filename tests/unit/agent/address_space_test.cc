@@ -92,6 +92,18 @@ TEST(AddressSpace, AnonymousCodeInThePlaceOfAFilesIsCalledAfterIt) {
   EXPECT_EQ(path({Entry(0x1000, 0x3000, true, 0), Entry(0x4000, 0x5000, false, 7)}, 0x2000), "");
 }
 
+// As the memory that this agent maps into a rank: shared pages, and code against them.
+TEST(AddressSpace, CodeBesideSharedAnonymousMemoryIsNoFilesOwn) {
+  for (const char* name : {"/dev/zero (deleted)", "/SYSV00000000 (deleted)"}) {
+    MapEntry shared = Entry(0x4000, 0x5000, false, 9);
+    shared.path = name;
+    AddressSpace space;
+    space.Replace({Entry(0x1000, 0x4000, true, 0), shared}, 0);
+    ASSERT_NE(space.Find(0x2000), nullptr);
+    EXPECT_EQ(space.Find(0x2000)->path, "") << name;
+  }
+}
+
 TEST(AddressSpace, MovedCodeSaysWhatOfItsFileIsBesideIt) {
   AddressSpace space;
   space.Replace({Entry(0x1000, 0x2000, false, 7), Entry(0x2000, 0x4000, true, 0),
