@@ -1,10 +1,10 @@
 // agent/replay/recorded_files.h - the files that a recording's code came from, where they are to be had on this machine.
 //
-// Shape    a file counts only if its build-id is the one that was recorded: the path itself, then the caches of perf and of debuggers.
+// Shape    a file counts only if its build-id is the one that was recorded: the path itself, then the caches of perf.
 // Errors   kNotFound: none with that build-id; the text says where one would be found. kFailedPrecondition: the recording has no
 //          build-id of that file, and whether a file of the same name is the same cannot be known.
 // Threads  Identify before and beside Opener's calls: thread-safe.
-// Source   tools/perf/Documentation/perf-buildid-cache.txt (~/.debug/.build-id); GDB manual, "Separate Debug Files".
+// Source   tools/perf/Documentation/perf-buildid-cache.txt (~/.debug/.build-id).
 #ifndef AGENT_REPLAY_RECORDED_FILES_H_
 #define AGENT_REPLAY_RECORDED_FILES_H_
 

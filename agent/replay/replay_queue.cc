@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "agent/link/link_codec.h"
 
 namespace perfd::agent {
 namespace {
@@ -13,20 +14,6 @@ namespace {
 bool IsOver(const SessionUpdate& update) {
   return update.phase == NodeProgress::Phase::kFinished ||
          update.phase == NodeProgress::Phase::kFailed;
-}
-
-SessionUpdate NoRoom(const std::string& profile_id, const std::string& node) {
-  SessionUpdate update;
-  update.profile_id = profile_id;
-  update.phase = NodeProgress::Phase::kFailed;
-  Notice notice;
-  notice.severity = Notice::Severity::kError;
-  notice.code = absl::StatusCode::kResourceExhausted;
-  notice.node = node;
-  notice.text = absl::StrCat(ReplayQueue::kMostWaiting,
-                             " profiles wait for this recording already; wait for one to end");
-  update.notices.push_back(std::move(notice));
-  return update;
 }
 
 }  // namespace
@@ -57,7 +44,8 @@ void ReplayQueue::RunOne(SessionRequest request) {
   {
     MutexLock lock(&mutex_);
     session_ = &session;
-    if (waiting_.closed() || cancelled_.contains(session.profile_id())) session.Stop();
+    if (waiting_.closed()) session.Suspend();
+    if (cancelled_.contains(session.profile_id())) session.Stop();
   }
   session.Run();
   MutexLock lock(&mutex_);
@@ -80,7 +68,10 @@ void ReplayQueue::Start(SessionRequest request) {
   tools_.output->OnUpdate(word);
   // Told before it can run: its own news come after this.
   if (!known && !IsOver(word) && !waiting_.TryPush(std::move(request)))
-    tools_.output->OnUpdate(NoRoom(id, tools_.node));
+    tools_.output->OnUpdate(FailedUpdate(
+        id, tools_.node,
+        absl::ResourceExhaustedError(absl::StrCat(
+            kMostWaiting, " profiles wait for this recording already; wait for one to end"))));
 }
 
 bool ReplayQueue::Knows(const std::string& profile_id) const {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "agent/link/link_codec.h"
 #include "core/base/status_macros.h"
 #include "core/base/utf8.h"
 #include "core/perfdata/recording_bytes.h"
@@ -87,21 +88,12 @@ absl::StatusOr<std::vector<RankInfo>> RanksOfTarget(const RecordingIndex& index,
 }
 
 SessionUpdate FirstUpdate(const ReplayTools& tools, const SessionRequest& request) {
+  absl::StatusOr<std::vector<RankInfo>> ranks = RanksOfTarget(*tools.index, request, tools.node);
+  if (!ranks.ok()) return FailedUpdate(request.profile_id, tools.node, ranks.status());
   SessionUpdate update;
   update.profile_id = request.profile_id;
-  absl::StatusOr<std::vector<RankInfo>> ranks = RanksOfTarget(*tools.index, request, tools.node);
-  if (ranks.ok()) {
-    update.phase = NodeProgress::Phase::kSampling;
-    update.ranks = *std::move(ranks);
-    return update;
-  }
-  update.phase = NodeProgress::Phase::kFailed;
-  Notice notice;
-  notice.severity = Notice::Severity::kError;
-  notice.code = ranks.status().code();
-  notice.node = tools.node;
-  notice.text = std::string(ranks.status().message());
-  update.notices.push_back(std::move(notice));
+  update.phase = NodeProgress::Phase::kSampling;
+  update.ranks = *std::move(ranks);
   return update;
 }
 
@@ -246,10 +238,16 @@ bool ReplaySession::AwaitRoom() {
   const absl::Time end = absl::Now() + kPatience;
   // One window at a time is with the resolver: it may be large.
   while (!tools_.has_room() || !delivery_->AwaitAll(absl::ZeroDuration())) {
-    if (ended() || absl::Now() > end) return false;
+    if (end_ == End::kSuspend || absl::Now() > end) return false;
     absl::SleepFor(kPause);
   }
   return true;
+}
+
+void ReplaySession::Lose(const RawWindow& window) {
+  Notify(Notice::Severity::kWarning, absl::StatusCode::kDataLoss,
+         absl::StrCat(window.accounting.kept,
+                      " samples of the recording found no room on their way to perfd"));
 }
 
 void ReplaySession::CloseWindow(uint64_t end_ns) {
@@ -261,13 +259,17 @@ void ReplaySession::CloseWindow(uint64_t end_ns) {
   const auto before_end = static_cast<int64_t>(tools_.index->last_ns - window.begin_ns);
   raw->start_unix_ns = std::max<int64_t>(0, tools_.end_unix_ns - before_end);
   raw->duration_ns = static_cast<int64_t>(end_ns - window.begin_ns);
-  if (!AwaitRoom()) return;
+  // Also what is left when the profile is stopped.
+  if (!AwaitRoom()) return Lose(*raw);
   delivery_->Expect();
   const auto deliver = [delivery = delivery_](Window resolved, const UnreadableModules& unreadable) {
     delivery->Deliver(std::move(resolved), unreadable);
   };
   while (!tools_.resolver->Submit(raw, budget_, deliver)) {
-    if (ended()) return delivery_->Unexpect();
+    if (end_ == End::kSuspend) {
+      delivery_->Unexpect();
+      return Lose(*raw);
+    }
     absl::SleepFor(kPause);
   }
 }

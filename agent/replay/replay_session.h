@@ -74,7 +74,8 @@ class ReplaySession {
   RawLocation Place(const Sample& sample);
   bool IsPast(uint64_t time_ns) const;  // what the profile has room for
   void CloseWindow(uint64_t end_ns);
-  bool AwaitRoom();  // false: it was stopped, or nobody takes windows
+  bool AwaitRoom();  // false: the agent ends, or nobody takes windows
+  void Lose(const RawWindow& window);
   void SayWhatIsMissing(const Recording& recording);
 
   const SessionRequest request_;

@@ -79,8 +79,9 @@ def replayed(cluster, path, node):
     try:
         yield agent
     finally:
+        killed = agent.poll() is not None
         agent.terminate()
-        assert agent.wait(timeout=20) == 0
+        assert agent.wait(timeout=20) == 0 or killed
 
 
 def nodes_of(cluster):
@@ -172,6 +173,31 @@ def test_a_file_of_another_build_is_not_read(tmp_path):
         report = cluster.json("report", profile)
         assert not report["loops"], "no name of a file that may be another one"
         assert "0000000000" in json.dumps(report["status"]["notices"]), "and what file would do"
+
+
+def test_an_interrupted_replay_is_not_counted_twice(tmp_path):
+    program = Program(tmp_path)
+    path = tmp_path / "long.perf.data"
+    w = Writer()
+    w.process(200, "job")
+    w.map_code(200, program.start, program.length, program.offset, program.path, program.build_id)
+    samples, at = 120_000, program.load_in("Near")
+    for i in range(samples):  # 300 windows
+        w.add(1, data_src("load", ("hit", "l1")), tid=200, pid=200, time_ns=10**9 + i * 1500 * 10**9 // samples, latency=8, ip=at)
+    w.write(path)
+    with Cluster(nodes=()) as cluster:
+        with replayed(cluster, path, "old-run") as agent:
+            wait_until(lambda: nodes_of(cluster).get("old-run", {}).get("connected"), 20, "the recording is connected")
+            profile = cluster.submit("--node", "old-run", "--command", "job", "--duration", "1600s")
+            wait_until(lambda: cluster.json("status", profile)["samples"] > 0, 20, "its first samples", 0.02)
+            agent.kill()
+            agent.wait(20)
+            with replayed(cluster, path, "old-run"):
+                status = cluster.wait_over(profile, 60)
+                kept = cluster.json("report", profile)["accounting"]["kept"]
+                if kept < samples:  # it was amid the replay
+                    assert status["state"] == "PARTIAL" and "interrupted" in json.dumps(status["notices"]), status
+                assert 0 < kept <= samples
 
 
 def test_what_is_no_recording_ends_in_words(tmp_path):
