@@ -76,8 +76,11 @@ absl::StatusOr<std::unique_ptr<SqliteStore>> SqliteStore::Open(StoreOptions opti
   RETURN_IF_ERROR(LimitSize(writer, options.hard_limit_bytes));
   ASSIGN_OR_RETURN(Database reader, Database::Open(directory.DatabasePath()));
   RETURN_IF_ERROR(reader.Exec("PRAGMA query_only=1"));
-  return std::unique_ptr<SqliteStore>(new SqliteStore(std::move(options), std::move(directory),
-                                                      std::move(writer), std::move(reader)));
+  ASSIGN_OR_RETURN(const bool rows_left, HasReplacedWindows(writer));
+  auto store = std::unique_ptr<SqliteStore>(new SqliteStore(
+      std::move(options), std::move(directory), std::move(writer), std::move(reader)));
+  if (rows_left) store->queue_.BeginPieces();
+  return store;
 }
 
 SqliteStore::SqliteStore(StoreOptions options, StoreDirectory directory, Database writer,
@@ -87,7 +90,9 @@ SqliteStore::SqliteStore(StoreOptions options, StoreDirectory directory, Databas
       writer_(std::move(writer)),
       queue_(options_.group_delay),
       reader_(std::move(reader)),
-      thread_([this] { Run(); }) {}
+      thread_([this] { Run(); }) {
+  queue_.SetPieces(kSweepBytes, SweepWindows);
+}
 
 SqliteStore::~SqliteStore() {
   queue_.Close();
@@ -96,8 +101,6 @@ SqliteStore::~SqliteStore() {
 
 void SqliteStore::Run() {
   pthread_setname_np(pthread_self(), "perfd-store");
-  queue_.SetPieces(kSweepBytes, SweepWindows);
-  queue_.BeginPieces();  // what the last life left
   while (true) {
     std::vector<CommitQueue::Write> batch = queue_.Drain();
     if (batch.empty()) return;

@@ -338,6 +338,11 @@ absl::StatusOr<int64_t> ReplacedBytes(Database& db) {
   return db.QueryInt("SELECT ifnull(sum(bytes), 0) FROM replaced_window");
 }
 
+absl::StatusOr<bool> HasReplacedWindows(Database& db) {
+  ASSIGN_OR_RETURN(const std::optional<Replaced> replaced, FirstReplaced(db));
+  return replaced.has_value();
+}
+
 absl::StatusOr<bool> SweepWindows(Database& db) {
   for (int64_t cost = 0; cost < kSweepBytes;) {
     ASSIGN_OR_RETURN(const std::optional<Replaced> replaced, FirstReplaced(db));

@@ -52,6 +52,7 @@ absl::Status ForEachWindow(
 absl::Status ReplaceWindows(Database& db, int64_t profile, int64_t up_to_row_id);
 // What the rows of replaced windows still take.
 absl::StatusOr<int64_t> ReplacedBytes(Database& db);
+absl::StatusOr<bool> HasReplacedWindows(Database& db);
 // Deletes rows of replaced windows: kSweepBytes, or one row that has more. Whether there may be others.
 absl::StatusOr<bool> SweepWindows(Database& db);
 
