@@ -5,7 +5,7 @@
 //          Stored windows are merged in the order of commits.
 // Errors   done(error): not stored; the agent keeps the window and sends it again.
 // Limits   above `windows` or `bytes` under way AwaitRoom asks the senders to wait; beyond `most_windows` or
-//          `most_bytes` a window is turned away.
+//          `most_bytes` a window is turned away. A user's own agents wait sooner, for each other: no user fills the way of all.
 // Threads  thread-safe. `done` and `merge` run on threads of the ports; after Close they touch nothing of ours.
 #ifndef DAEMON_INGEST_INGEST_H_
 #define DAEMON_INGEST_INGEST_H_
@@ -13,6 +13,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -32,6 +33,8 @@ struct IncomingWindow {
   Window window;
   std::string body;  // the same, serialised: what is stored
   StreamKey stream = {};
+  ProfileHolder owner = kSite;   // whose profile it is of
+  ProfileHolder sender = kSite;  // whose agent it is from
 };
 
 // What the store did with a window.
@@ -74,6 +77,9 @@ struct IngestFigures {
 };
 
 struct IngestLimits {
+  // What the agents of one user may have under way before they wait.
+  uint64_t user_windows = 256;
+  uint64_t user_bytes = uint64_t{16} << 20;
   uint64_t windows = 4096;
   uint64_t bytes = uint64_t{128} << 20;
   uint64_t most_windows = 65536;  // one per stream that was already reading
@@ -105,10 +111,10 @@ class Ingest {
 
   void Accept(IncomingWindow window, std::function<void(absl::Status)> done);
   // A window that will never be taken: counted, remembered, acknowledged.
-  void Refuse(WindowDrop reason, const StreamKey& stream, uint64_t sequence,
+  void Refuse(WindowDrop reason, ProfileHolder sender, const StreamKey& stream, uint64_t sequence,
               const std::function<void(absl::Status)>& done);
   // False: send on. True: too much is under way; `wake` is called once when there is room again.
-  bool AwaitRoom(std::function<void()> wake);
+  bool AwaitRoom(ProfileHolder sender, std::function<void()> wake);
   // Takes nothing more and waits until nothing is under way, at most so long.
   void Close(absl::Duration within);
   // A message that was no window at all.
@@ -122,6 +128,13 @@ class Ingest {
     bool over ABSL_GUARDED_BY(mutex) = false;
   };
 
+  // What is under way of all, or of one user's agents, and who waits until it is less.
+  struct Lot {
+    uint64_t windows = 0;
+    uint64_t bytes = 0;
+    std::vector<std::function<void()>> waiting = {};
+  };
+
   // Nobody wants the window, but its injections happened.
   void AcceptAuditOnly(WindowDrop reason, const IncomingWindow& incoming,
                        std::function<void(absl::Status)> done);
@@ -130,18 +143,22 @@ class Ingest {
                  const std::function<void(absl::Status)>& done);
   void Stored(std::shared_ptr<const IncomingWindow> window, const Appended& appended);
   void Drop(WindowDrop reason);
-  absl::Status Enter(uint64_t bytes);
-  void Release(uint64_t bytes);
-  bool Idle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return figures_.under_way == 0; }
+  absl::Status Enter(ProfileHolder sender, uint64_t bytes);
+  void Release(ProfileHolder sender, uint64_t bytes);
+  // One window less; whoever waits for that is moved to `wake` once it is at half of the limits.
+  static void Leave(Lot& lot, uint64_t bytes, uint64_t windows_limit, uint64_t bytes_limit,
+                    std::vector<std::function<void()>>& wake);
+  bool Idle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return all_.windows == 0; }
 
   const Ports ports_;
   const IngestLimits limits_;
   const std::shared_ptr<Life> life_ = std::make_shared<Life>();  // shared with queued commits
   mutable Mutex mutex_;
   IngestFigures figures_ ABSL_GUARDED_BY(mutex_);
-  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of the windows under way
+  Lot all_ ABSL_GUARDED_BY(mutex_);
+  std::map<ProfileHolder, Lot> of_user_
+      ABSL_GUARDED_BY(mutex_);  // those who have something under way
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<std::function<void()>> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace perfd::daemon

@@ -14,6 +14,7 @@
 namespace perfd::daemon {
 namespace {
 
+constexpr int kMergeNice = 5;  // whoever asks something is answered before windows are added up
 constexpr size_t kMergeReserve = 256;                      // besides every window: reports
 constexpr absl::Duration kStopWithin = absl::Seconds(2);   // chores that have not begun, windows
 constexpr absl::Duration kMergeWithin = absl::Seconds(1);  // what they left to merge
@@ -63,7 +64,7 @@ Pipeline::Pipeline(SqliteStore& store, const Clock& clock, PipelineOptions optio
       registry_(*options_.limits),
       retention_(options_.retention),
       ingest_(IngestPorts(), options_.ingest),
-      merge_("perfd-merge", 1, options_.ingest.most_windows + kMergeReserve),
+      merge_("perfd-merge", 1, options_.ingest.most_windows + kMergeReserve, kMergeNice),
       maintenance_("perfd-chores", 1, 16) {}
 
 Pipeline::~Pipeline() {
@@ -129,8 +130,9 @@ void Pipeline::Tick() {
     rounds = doctor_.Expire(now.monotonic_ns);
     for (auto it = late_.begin(); it != late_.end();) {
       const bool due = now.monotonic_ns >= it->second.due_ns;
-      if (due &&
-          merge_.Post([this, id = it->first, n = it->second.windows] { RebuildLate(id, n); })) {
+      if (due && merge_.PostTo(it->second.owner, [this, id = it->first, n = it->second.windows] {
+            RebuildLate(id, n);
+          })) {
         it = late_.erase(it);
       } else {
         ++it;
@@ -255,10 +257,13 @@ Ingest::Ports Pipeline::IngestPorts() {
   };
   ports.merge = [this](std::shared_ptr<const IncomingWindow> incoming, const Appended& appended,
                        std::function<void()> done) {
-    return merge_.Post([this, incoming = std::move(incoming), appended, done = std::move(done)] {
-      Merge(*incoming, appended);
-      done();
-    });
+    // In its owner's lane: in the order of commits, and what others bring does not hold it up.
+    const ProfileHolder owner = incoming->owner;
+    return merge_.PostTo(owner,
+                         [this, incoming = std::move(incoming), appended, done = std::move(done)] {
+                           Merge(*incoming, appended);
+                           done();
+                         });
   };
   return ports;
 }
@@ -296,6 +301,7 @@ void Pipeline::Merge(const IncomingWindow& incoming, const Appended& appended) {
   if (!table_.Active(window.profile_id)) {
     LateProfile& late = late_[window.profile_id];
     ++late.windows;
+    late.owner = incoming.owner;
     late.due_ns = clock_.MonotonicNs() + kLateDelayNs;
     return;
   }
@@ -342,7 +348,7 @@ void Pipeline::Save(const ProfileStatus& status) {
 }
 
 void Pipeline::PostFinalise(const ProfileStatus& status) {
-  if (!merge_.Post([this, status] { Finalise(status); }))
+  if (!merge_.PostTo(HolderOf(status.requester), [this, status] { Finalise(status); }))
     Execute(table_.Finalised(status.id, false, Now()));
 }
 

@@ -97,8 +97,11 @@ class Pipeline {
   // A window that could not even be read.
   void RefuseWindow(uint64_t connection, const std::string& profile_id, uint64_t sequence,
                     const absl::Status& why, std::function<void(absl::Status)> done);
-  // True: too many windows are under way; do not read on until `wake` is called (once, from any thread).
-  bool AwaitRoom(std::function<void()> wake) { return ingest_.AwaitRoom(std::move(wake)); }
+  // True: too many windows are under way, of all or of that user's agents; do not read on until `wake` is called (once, from any
+  // thread).
+  bool AwaitRoom(ProfileHolder sender, std::function<void()> wake) {
+    return ingest_.AwaitRoom(sender, std::move(wake));
+  }
   void DoctorAnswer(uint64_t connection, uint64_t request_id, std::vector<DoctorCheck> checks);
   void CountMalformed();
 
@@ -123,7 +126,7 @@ class Pipeline {
                                                      const std::string& node);
   absl::Status Check(const Sender& sender, const Window& window,
                      const std::optional<Standing>& standing);
-  void PostRefused(const RefusedWindow& window);
+  void PostRefused(ProfileHolder owner, const RefusedWindow& window);
   void LogRefusal(const Sender& sender, const RefusedWindow& window, const absl::Status& why);
   absl::StatusOr<ProfileDisposition> Disposition(const std::string& profile_id);
   void Merge(const IncomingWindow& incoming, const Appended& appended);

@@ -25,6 +25,15 @@ StreamKey KeyOf(const Sender& sender, const Limits& limits) {
           limits.Value(Limit::kGapsPerStream)};
 }
 
+ProfileHolder UserOf(const Sender& sender) {
+  return sender.user_mode ? ProfileHolder{sender.uid} : kSite;
+}
+
+// In whose lane windows are merged. Of a profile that perfd does not know none is.
+ProfileHolder OwnerOf(const Sender& sender, const std::optional<Standing>& standing) {
+  return standing.has_value() ? HolderOf(standing->owner) : UserOf(sender);
+}
+
 // What a window of a user's own agent takes of that user's minute, until it is known what became of it.
 struct PaidWindow {
   std::shared_ptr<Limits> limits;  // shared with the pipeline, which may end first
@@ -210,6 +219,8 @@ void Pipeline::AcceptWindow(uint64_t connection, IncomingWindow window,
   if (refused.ok()) {
     NameOrigin(*sender, *standing, window.window);
     window.stream = KeyOf(*sender, *options_.limits);
+    window.owner = OwnerOf(*sender, *standing);
+    window.sender = UserOf(*sender);
     return ingest_.Accept(std::move(window), std::move(done));
   }
   RefuseWindow(connection, window.window.profile_id, window.window.sequence, refused,
@@ -241,20 +252,23 @@ void Pipeline::RefuseWindow(uint64_t connection, const std::string& profile_id, 
                                   ": it may only speak for its own user's profiles")};
   }
   LogRefusal(*sender, window, why);
-  ingest_.Refuse(reason, KeyOf(*sender, *options_.limits), sequence,
-                 [this, window = std::move(window), done = std::move(done)](absl::Status status) {
-                   if (status.ok()) PostRefused(window);
-                   done(std::move(status));
-                 });
+  const ProfileHolder owner = OwnerOf(*sender, standing.ok() ? *standing : std::nullopt);
+  auto told = [this, owner, window = std::move(window),
+               done = std::move(done)](absl::Status status) {
+    if (status.ok()) PostRefused(owner, window);
+    done(std::move(status));
+  };
+  ingest_.Refuse(reason, UserOf(*sender), KeyOf(*sender, *options_.limits), sequence,
+                 std::move(told));
 }
 
 // By way of the merge queue: the windows before it must have been counted when it may be the last one.
-void Pipeline::PostRefused(const RefusedWindow& window) {
+void Pipeline::PostRefused(ProfileHolder owner, const RefusedWindow& window) {
   const auto tell = [this, window] {
     MutexLock lock(&mutex_);
     Execute(table_.Refused(window, Now()));
   };
-  if (!merge_.Post(tell)) tell();
+  if (!merge_.PostTo(owner, tell)) tell();
 }
 
 void Pipeline::LogRefusal(const Sender& sender, const RefusedWindow& window,
@@ -284,7 +298,7 @@ absl::Status Pipeline::RestoreLate() {
     const absl::StatusOr<ProfileStatus> status = store_.Profile(id);
     if (!status.ok() || status->state != ProfileState::kPartial) continue;
     MutexLock lock(&mutex_);
-    late_[id] = {windows, clock_.MonotonicNs()};
+    late_[id] = {windows, clock_.MonotonicNs(), HolderOf(status->requester)};
   }
   return absl::OkStatus();
 }

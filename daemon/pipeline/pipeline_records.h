@@ -6,6 +6,7 @@
 #include <string>
 
 #include "daemon/metrics/figures.h"
+#include "daemon/store/records.h"
 
 namespace perfd::daemon {
 
@@ -13,6 +14,7 @@ namespace perfd::daemon {
 struct LateProfile {
   uint64_t windows = 0;
   int64_t due_ns = 0;
+  ProfileHolder owner = kSite;
 };
 
 // A profile that has ended, as metrics show it for a while.

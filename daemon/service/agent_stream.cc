@@ -107,7 +107,8 @@ bool AgentStream::MayRead() {
     return false;
   // Only a stream that has registered can bring windows.
   if (connection_ == 0) return true;
-  parked_ = pipeline_.AwaitRoom([self = shared_from_this()] {
+  const ProfileHolder sender = peer_.full_agent ? kSite : HolderOf(peer_.requester);
+  parked_ = pipeline_.AwaitRoom(sender, [self = shared_from_this()] {
     MutexLock lock(&self->mutex_);
     self->parked_ = false;
     self->last_heard_ns_ = SystemClock().MonotonicNs();

@@ -51,7 +51,7 @@ grpc::ServerUnaryReactor* AnswerQuestion(ServiceShared& shared,
       [reactor, answer = std::move(answer), requester = peer->requester] {
         reactor->Send(requester, answer(requester));
       },
-      decline);
+      decline, HolderOf(peer->requester));
   if (!queued) decline();
   return reactor;
 }

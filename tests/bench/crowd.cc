@@ -1,6 +1,7 @@
 // Many calls of one user: what they cost when there is nobody else, what is refused when there are too many.
 // Usage: crowd --address unix:PATH --pid PID --node NODE [--seconds S] [--threads N] [--pause-ms MS] [--calls submit,watch,...]
 // Each thread makes one kind of call after the other, those that it is told.
+// `ends`: asks after the profiles it submitted; "end" is how much longer than its duration each took.
 // Prints one JSON line: of each call how many were answered, refused by a limit and failed otherwise, and how long answers took, in ms.
 #include <grpcpp/client_context.h>
 
@@ -31,6 +32,7 @@ namespace perfd {
 namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(30);
+constexpr int64_t kDurationNs = kNsPerSecond;  // of each profile
 
 struct Plan {
   std::string address;
@@ -108,6 +110,7 @@ class Caller {
   void Make(const std::string& call) {
     if (call == "submit") return Submit();
     if (call == "watch") return Watch();
+    if (call == "ends") return Ends();
     if (call == "hook") return Hook();
     if (call == "status")
       return Ask<v1::GetProfileRequest, v1::ProfileStatus>(call, &Stub::GetProfile, profile_);
@@ -156,7 +159,7 @@ class Caller {
     spec.name = "crowd";
     spec.target.pids = {plan_.pid};
     spec.target.node = plan_.node;
-    spec.duration_ns = kNsPerSecond;
+    spec.duration_ns = kDurationNs;
     spec.until_known = false;
     v1::SubmitRequest request;
     *request.mutable_spec() = wire::ToProto(spec);
@@ -165,7 +168,25 @@ class Caller {
     Timed("submit", [&](grpc::ClientContext& context) {
       return stub_->Submit(&context, request, &response);
     });
-    if (!response.status().id().empty()) profile_ = response.status().id();
+    if (response.status().id().empty()) return;
+    profile_ = response.status().id();
+    active_.push_back(profile_);
+  }
+
+  // Of each profile submitted that is over: how long after its duration it was.
+  void Ends() {
+    std::erase_if(active_, [this](const std::string& id) {
+      grpc::ClientContext context;
+      context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
+      v1::GetProfileRequest request;
+      request.set_id(id);
+      v1::ProfileStatus status;
+      if (!stub_->GetProfile(&context, request, &status).ok()) return false;
+      if (status.finished_unix_ns() == 0) return false;
+      const int64_t took_ns = status.finished_unix_ns() - status.submitted_unix_ns();
+      outcomes_.Add("end", {}, static_cast<double>(took_ns - kDurationNs) / 1e6);
+      return true;
+    });
   }
 
   // To its first event, and, as told, some time more.
@@ -209,6 +230,7 @@ class Caller {
   std::unique_ptr<v1::Hook::Stub> hook_;
   Outcomes& outcomes_;
   std::string profile_;
+  std::vector<std::string> active_;  // whose end was not seen
   bool lost_ = false;
   int64_t job_ = SystemClock().MonotonicNs();
 };

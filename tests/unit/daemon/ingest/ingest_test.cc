@@ -60,6 +60,7 @@ class IngestTest : public testing::Test {
     incoming.window.rows = {{0, 0, 7, 70}};
     incoming.window.audit.resize(audit_entries_);
     incoming.window.accounting.seen = incoming.window.accounting.kept = 7;
+    incoming.sender = sender_;
     std::optional<absl::Status>& answer = answers_.emplace_back();
     ingest_.Accept(std::move(incoming), [&answer](const absl::Status& status) { answer = status; });
     return answer;
@@ -80,8 +81,15 @@ class IngestTest : public testing::Test {
   std::deque<std::function<void(absl::Status)>> skip_done_;
   std::vector<uint64_t> audited_;
   std::deque<std::function<void(absl::Status)>> audit_done_;
-  size_t audit_entries_ = 0;  // of the next windows
-  Ingest ingest_{Ports(), {.windows = 2, .bytes = 1000, .most_windows = 4, .most_bytes = 3000}};
+  size_t audit_entries_ = 0;      // of the next windows
+  ProfileHolder sender_ = kSite;  // of them
+  Ingest ingest_{Ports(),
+                 {.user_windows = 1,
+                  .user_bytes = 500,
+                  .windows = 2,
+                  .bytes = 1000,
+                  .most_windows = 4,
+                  .most_bytes = 3000}};
 };
 
 TEST_F(IngestTest, AcknowledgesOnlyAfterTheCommit) {
@@ -182,8 +190,8 @@ TEST_F(IngestTest, AProfileThatCannotBeReadNowIsNotUnknown) {
 TEST_F(IngestTest, ARefusalThatCannotBeRememberedComesAgainUnlessItNeverCan) {
   std::vector<absl::Status> answers;
   const auto note = [&](const absl::Status& status) { answers.push_back(status); };
-  ingest_.Refuse(WindowDrop::kInvalid, {"stream"}, 1, note);
-  ingest_.Refuse(WindowDrop::kInvalid, {"stream"}, 2, note);
+  ingest_.Refuse(WindowDrop::kInvalid, kSite, {"stream"}, 1, note);
+  ingest_.Refuse(WindowDrop::kInvalid, kSite, {"stream"}, 2, note);
   skip_done_[0](absl::ResourceExhaustedError("disk full"));
   skip_done_[1](absl::InvalidArgumentError("out of range"));
   EXPECT_EQ(answers[0].code(), absl::StatusCode::kResourceExhausted);
@@ -225,10 +233,10 @@ TEST_F(IngestTest, SendersWaitForRoom) {
   int woken = 0;
   const auto wake = [&] { ++woken; };
   Accept(1);
-  EXPECT_FALSE(ingest_.AwaitRoom(wake));
+  EXPECT_FALSE(ingest_.AwaitRoom(kSite, wake));
   Accept(2);
-  EXPECT_TRUE(ingest_.AwaitRoom(wake));
-  EXPECT_TRUE(ingest_.AwaitRoom(wake));
+  EXPECT_TRUE(ingest_.AwaitRoom(kSite, wake));
+  EXPECT_TRUE(ingest_.AwaitRoom(kSite, wake));
   EXPECT_FALSE(Accept(3).has_value());  // was under way already
   commits_[0](Appended{true, 0, 0});
   EXPECT_EQ(woken, 0);
@@ -237,9 +245,39 @@ TEST_F(IngestTest, SendersWaitForRoom) {
   commits_[2](Appended{true, 0, 0});
   EXPECT_EQ(woken, 2);  // once
   Accept(4, 1000);
-  EXPECT_TRUE(ingest_.AwaitRoom(wake));  // bytes count as well
+  EXPECT_TRUE(ingest_.AwaitRoom(kSite, wake));  // bytes count as well
   commits_[3](Appended{true, 0, 0});
   EXPECT_EQ(woken, 3);
+}
+
+TEST_F(IngestTest, AgentsOfOneUserWaitForEachOtherAlone) {
+  constexpr ProfileHolder kOne = 1001, kAnother = 1002;
+  int one = 0;
+  const auto wake_one = [&] { ++one; };
+  const auto nobody_else = [] { ADD_FAILURE() << "never waited"; };
+  sender_ = kOne;
+  Accept(1);
+  EXPECT_TRUE(ingest_.AwaitRoom(kOne, wake_one));
+  EXPECT_FALSE(ingest_.AwaitRoom(kAnother, nobody_else));
+  EXPECT_FALSE(ingest_.AwaitRoom(0, nobody_else)) << "root's";
+  EXPECT_FALSE(ingest_.AwaitRoom(kSite, nobody_else));
+  sender_ = kSite;
+  Accept(2);
+  EXPECT_TRUE(ingest_.AwaitRoom(kSite, [] {})) << "all of them: two";
+  sender_ = kAnother;
+  EXPECT_EQ(one, 0);
+  commits_[0](Appended{true, 0, 0});
+  EXPECT_EQ(one, 1) << "its own are settled";
+  EXPECT_FALSE(ingest_.AwaitRoom(kOne, wake_one));
+  commits_[1](Appended{true, 0, 0});
+  EXPECT_EQ(one, 1);
+
+  sender_ = kOne;
+  Accept(3, 600);
+  EXPECT_TRUE(ingest_.AwaitRoom(kOne, wake_one)) << "bytes count as well";
+  EXPECT_FALSE(ingest_.AwaitRoom(kAnother, nobody_else));
+  commits_[2](absl::ResourceExhaustedError("disk full"));
+  EXPECT_EQ(one, 2);
 }
 
 TEST_F(IngestTest, ACommitAfterTheEndTouchesNothing) {
