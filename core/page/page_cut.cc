@@ -54,6 +54,20 @@ void CutLines(std::vector<ReportRow>& rows, size_t charted, const PageLimits& li
   }
 }
 
+// As web/memory.js draws them.
+void CutMemory(MemoryReport& memory, const PageLimits& limits) {
+  memory.places_left_out += Cut(memory.places, limits.rows);
+  for (size_t i = 0; i < memory.places.size(); ++i) {
+    MemoryPlace& place = memory.places[i];
+    if (i >= limits.charted_rows) {
+      place.references_left_out += Cut(place.references, 0);
+      place.ranks_left_out += Cut(place.ranks, 0);
+    }
+    place.references_left_out += Cut(place.references, limits.references);
+    place.ranks_left_out += Cut(place.ranks, limits.lines);
+  }
+}
+
 }  // namespace
 
 PageReport CutForPage(Report report, const PageLimits& limits) {
@@ -64,6 +78,7 @@ PageReport CutForPage(Report report, const PageLimits& limits) {
   CutLines(report.functions, 0, limits, left_out);
   left_out.ranks = Cut(report.ranks, limits.ranks);
   left_out.stacks = CutStacks(report.stacks, limits.stacks, seconds);
+  CutMemory(report.findings.memory, limits);
   left_out.notices = Cut(report.status.notices, limits.notices);
   for (LoopVerdict& loop : report.findings.verdicts) {
     for (VariantListing& listing : loop.listings)

@@ -2,7 +2,7 @@
 //
 // Shape    CutForPage(report): the report without what lies beyond PageLimits, and how much that is. Heaviest first is kept;
 //          cutting twice is cutting once. Ranks and threads of rows that no chart of the page shows go without being counted:
-//          the figures of the row itself hold them.
+//          the figures of the row itself hold them. Places of memory count what they lack themselves.
 // Units    entries.
 // Threads  thread-safe (pure).
 #ifndef CORE_PAGE_PAGE_CUT_H_
@@ -24,6 +24,7 @@ struct PageLimits {
   size_t stacks = 2000;      // call paths
   size_t notices = 100;
   size_t instructions = 2000;  // of one listing
+  size_t references = 100;     // instructions of a place with accesses to memory
 };
 
 struct LeftOut {

@@ -24,6 +24,12 @@ struct SpreadFigure {
   double thread_imbalance_ratio = 1;  // max / mean
 };
 
+// Of sampled accesses to memory; nothing where they do not tell.
+struct MemoryFigure {
+  std::optional<double> beyond_l2_ratio;  // of the time of loads
+  std::optional<double> walks_ratio;      // accesses whose page the DTLB did not have
+};
+
 struct LoopFigure {
   std::string loop;  // LocationId
   std::string function;
@@ -32,6 +38,7 @@ struct LoopFigure {
   std::string module;
   double share_ratio = 0;
   std::optional<SpreadFigure> spread = {};  // once the profile is over
+  MemoryFigure memory = {};                 // the same
 };
 
 struct SaturationFigure {

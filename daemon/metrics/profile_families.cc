@@ -154,6 +154,35 @@ void ExposeSpread(const std::vector<ProfileFigure>& profiles, std::vector<Metric
   }
 }
 
+struct MemoryFamily {
+  const char* name;
+  const char* help;
+  std::optional<double> MemoryFigure::*member;
+};
+
+constexpr MemoryFamily kMemoryFamilies[] = {
+    {"perfd_loop_memory_beyond_l2_ratio",
+     "Share of the time of the loop's loads that was spent beyond L2, by sampled accesses.",
+     &MemoryFigure::beyond_l2_ratio},
+    {"perfd_loop_dtlb_walks_ratio",
+     "Share of the loop's sampled accesses whose page the DTLB did not have.",
+     &MemoryFigure::walks_ratio},
+};
+
+void ExposeMemory(const std::vector<ProfileFigure>& profiles, std::vector<MetricFamily>& out) {
+  for (const MemoryFamily& memory : kMemoryFamilies) {
+    MetricFamily family = NewFamily(memory.name, memory.help, kGauge);
+    for (const ProfileFigure& profile : profiles) {
+      for (const LoopFigure& loop : profile.loops) {
+        const std::optional<double> value = loop.memory.*memory.member;
+        if (value.has_value())
+          AddSeries(family, *value, {{"profile", profile.id}, {"loop", loop.loop}});
+      }
+    }
+    out.push_back(std::move(family));
+  }
+}
+
 }  // namespace
 
 void ExposeProfiles(const std::vector<ProfileFigure>& profiles, MetricNames names,
@@ -182,6 +211,7 @@ void ExposeLoops(const std::vector<ProfileFigure>& profiles, MetricNames names,
   out.push_back(std::move(loops));
   out.push_back(std::move(shares));
   ExposeSpread(profiles, out);
+  ExposeMemory(profiles, out);
 }
 
 void ExposeMeasured(const std::vector<ProfileFigure>& profiles, std::vector<MetricFamily>& out) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "core/analysis/imbalance.h"
 #include "core/analysis/jobs/history.h"
 #include "core/base/clock.h"
+#include "daemon/report/share_of.h"
 
 namespace perfd::daemon {
 namespace {
@@ -60,6 +62,27 @@ void AddGain(const Gain& gain, MeasuredFigure& measured) {
   measured.gain_ratio = gain.of_job.value;
   if (gain.ranks.asked > 0)
     measured.gain_ranks_ratio = static_cast<double>(gain.ranks.measured) / gain.ranks.asked;
+}
+
+MemoryFigure ToMemory(const MemoryFigures& figures) {
+  MemoryFigure out;
+  const BeyondShare& beyond = figures.beyond[static_cast<size_t>(MemoryBorder::kL2)];
+  if (beyond.why_not == NoShare::kNone) out.beyond_l2_ratio = beyond.share;
+  const MemoryProfile& profile = figures.profile;
+  const uint64_t untold = profile.tlb[static_cast<size_t>(TlbResult::kUnknown)].samples;
+  if (untold < profile.all.samples)
+    out.walks_ratio =
+        RatioOf(profile.tlb[static_cast<size_t>(TlbResult::kWalk)].weight, profile.all.weight);
+  return out;
+}
+
+void AddMemory(const MemoryReport& memory, ProfileFigure& figure) {
+  std::map<absl::string_view, const MemoryPlace*> places;
+  for (const MemoryPlace& place : memory.places) places.emplace(place.id, &place);
+  for (LoopFigure& loop : figure.loops) {
+    const auto place = places.find(loop.loop);
+    if (place != places.end()) loop.memory = ToMemory(place->second->figures);
+  }
 }
 
 }  // namespace
@@ -119,6 +142,7 @@ void AddOutcome(const Report& report, ProfileFigure& figure) {
     outcome.category_shares.emplace_back(CategoryName(static_cast<Category>(i)),
                                          report.category_share[i]);
   figure.outcome = std::move(outcome);
+  AddMemory(report.findings.memory, figure);
   for (size_t i = 0; i < figure.loops.size() && i < report.loops.size(); ++i) {
     const ReportRow& row = report.loops[i];  // in the same order
     figure.loops[i].spread = SpreadFigure{.rank_min_seconds = row.rank_seconds.min,

@@ -325,6 +325,21 @@ def saturations(which):
     return made
 
 
+def memory():
+    def column(metric, ref):
+        return rows_of(f"max by (cluster, profile, loop) ({last(metric + '{' + OURS + '}')})", ref)
+
+    beyond = f"max by (cluster, profile, loop) ({last('perfd_loop_memory_beyond_l2_ratio{' + OURS + '}')})"
+    return table("Loops by the time of their loads", [
+        rows_of(of_job(named(beyond), "user, command"), "A"),
+        column("perfd_loop_dtlb_walks_ratio", "B"), column("perfd_loop_share_ratio", "C"),
+    ], {"profile": ("Job", None), "command": ("Program", None), "user": ("User", None), "function": ("Function", None),
+        "file": ("File", None), "line": ("Line", None), "Value #C": ("Share", RATIO), "Value #A": ("Loads beyond L2", RATIO),
+        "Value #B": ("DTLB walks", RATIO)},
+        "By sampled accesses: share of the time of a loop's loads that was spent beyond L2, and of its accesses whose page the DTLB "
+        "did not have. Profiles that are over.", "Value #A")
+
+
 def loops():
     mine = last('perfd_loop_gain_ratio{' + OURS + '}')
     every = table("Measured loops", [
@@ -350,6 +365,7 @@ def loops():
                  "open: the budget did not reach; refused: cannot be altered safely, the report says why.", COUNT, width=8),
         ]),
         ("Loops", [every, saturations(OURS)]),
+        ("Accesses to memory", [memory()]),
         ("Over time", [
             lines("Gain by program and loop", [
                 q(f'topk(8, cluster_command_loop:perfd_loop_gain_ratio:max{{{OURS}, command=~"$program"}})',

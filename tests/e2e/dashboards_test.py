@@ -16,6 +16,7 @@ import urllib.request
 import pytest
 
 import cluster
+import replay_test
 from cluster import Cluster, PUPPETS, wait_until
 
 DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "deploy/observability"
@@ -151,6 +152,29 @@ def profile_with_a_gain(c, prometheus):
     return made[-1], len(made)
 
 
+def replay(c, program):
+    """A profile of a recorded job of that name: with accesses to memory, which need a PMU otherwise."""
+    recorded = replay_test.Program(c.dir, program)
+    path = c.dir / "recorded.perf.data"
+    replay_test.recording(recorded, path)
+    with replay_test.replayed(c, path, "recorded"):
+        wait_until(lambda: replay_test.nodes_of(c).get("recorded", {}).get("connected"), 20, "the recording is connected")
+        profile = c.submit("--node", "recorded", "--command", program, "--duration", "60s")
+        assert c.wait_over(profile, 60)["state"] == "DONE"
+    return profile
+
+
+def check_memory(c, prometheus, profile):
+    """The figures are those of its report."""
+    for place in c.json("report", profile)["memory"]["places"]:
+        one = f'{{profile="{profile}", loop="{place["id"]}"}}'
+        share = next(b["share"] for b in place["beyond"] if b["border"] == "l2")
+        walks = sum(t["weight"] for t in place["accesses"]["dtlb"] if t["result"] == "walk") / place["accesses"]["weight"]
+        for metric, value in (("memory_beyond_l2", share), ("dtlb_walks", walks)):
+            found = prometheus.values(f"last_over_time(perfd_loop_{metric}_ratio{one}[1h])")
+            assert len(found) == 1 and math.isclose(found[0], value, rel_tol=1e-6), (metric, place["function"], found, value)
+
+
 def check_hook_and_archive(c, prometheus, jobs, profiles):
     """The figures are those of what was done. Then the policy gets a fault."""
     def shows(metric, value):
@@ -181,7 +205,9 @@ def test_every_query_of_every_dashboard_returns_data():
         call_hooks(c, 3)
         c.mpirun("job", 2, [PUPPETS / "slow_rank", 90, 1])
         wait_until(lambda: len(cluster.ranks_of("slow_rank")) == 2, 20, "the ranks run")
+        recorded = replay(c, "slow_rank")
         profile, made = profile_with_a_gain(c, prometheus)
+        check_memory(c, prometheus, recorded)
         check_dashboards(prometheus, profile, c.json("status", profile)["requester"]["name"], "slow_rank")
         check_rules(prometheus)
         # Rank 1 computes twice as much: 4/3 of the mean, give or take what two busy CPUs do to it.
@@ -193,7 +219,7 @@ def test_every_query_of_every_dashboard_returns_data():
         assert math.isclose(imbalance[0], report["imbalance"], rel_tol=1e-6), (imbalance, report["imbalance"])
         seconds = prometheus.values(f'perfd_loop_rank_max_seconds{{profile="{profile}", loop="{report["loops"][0]["id"]}"}}')
         assert math.isclose(seconds[0], report["loops"][0]["rank_max_seconds"], rel_tol=1e-6), (seconds, report["loops"][0])
-        check_hook_and_archive(c, prometheus, 3, made)
+        check_hook_and_archive(c, prometheus, 3, made + 1)
 
 
 def test_start_refuses_what_it_does_not_know():

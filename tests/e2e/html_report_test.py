@@ -193,6 +193,51 @@ def test_figures_are_those_of_the_report():
         assert "@observablehq/plot" in licences and "Permission to use, copy" in licences
 
 
+def test_accesses_to_memory():
+    report = page_reports.recorded(page_reports.REPLAYED)
+    far = next(p for p in report["memory"]["places"] if p["function"] == "Far")
+    far["beyond"][2].update(share=None, share_low=None, share_high=None, why_not="not_told")
+    far["ranks"][3].update(beyond_l2=None, why_not="too_few")
+    far["references_left_out"] = 7
+    report["memory"]["events"][0]["latency_threshold"] = 30
+    report["memory"]["lost"].update(accesses=3, without_rank=1)
+    with Pages() as pages:
+        for width in (1280, 390):
+            browser = pages.show(report, width)
+            open_all(browser)
+            check_drawn(browser, width)
+            assert set(browser.run("[...document.querySelectorAll('section')].map(s => s.id)")) >= {"memory", "time", "ranks"}
+        take_picture(browser, "memory-phone", 390, ("#memory .plot",))
+        browser = pages.show(report)
+        open_all(browser)
+        take_picture(browser, "memory", 1280, ("#memory .plot",))
+        browser = pages.show(report)
+        open_all(browser)
+        sources = set(browser.run("[...document.querySelectorAll('h2 .source')].map(s => s.textContent)"))
+        assert "replayed" in sources and "sampled" not in sources, sources
+        text = browser.run("document.getElementById('memory').innerText")
+        for figure in report["memory"]["beyond"]:
+            shown = f"{figure['share'] * 100:.1f} % [{figure['share_low'] * 100:.1f}, {figure['share_high'] * 100:.1f}]"
+            assert shown in text, (shown, text)
+        loads = {one["level"]: one["weight"] for one in report["memory"]["accesses"]["loads"]}
+        assert f"local DRAM {loads['local_dram'] / sum(loads.values()) * 100:.1f} %" in text
+        assert "most of the time is of loads that do not tell" in text and "7 more instructions" in text
+        assert "fewer than 30 cycles were not sampled" in text and "3 accesses are in no figure" in text
+        assert "1 access is in the job's figures, and of no rank" in text
+        # The histogram: a rectangle for each bucket, as high as its samples.
+        heights = browser.run("[...document.querySelectorAll('#memory .plot')[1].querySelectorAll('g[aria-label=rect] rect')]"
+                              ".map(r => r.height.baseVal.value)")
+        buckets = [one["samples"] for one in report["memory"]["accesses"]["latency"]["histogram"]]
+        assert len(heights) == len(buckets), (heights, buckets)
+        for height, samples in zip(heights, buckets):
+            assert abs(height / max(heights) - samples / max(buckets)) < 0.02, (heights, buckets)
+        # The heat map: a cell for each rank that tells.
+        cells = browser.run("[...document.querySelectorAll('#memory .plot')].at(-1).querySelectorAll('g[aria-label=bar] rect').length")
+        assert cells == 2 + 6 + 5, cells
+        without = {**report, "memory": None}
+        assert pages.show(without).run("document.getElementById('memory')") is None
+
+
 def test_copies_run_in_ranks_are_not_called_shadows():
     report = page_reports.recorded("svdcmp")
     report["verdicts"][0].update(protocol="recovery", fidelity={"value": 0, "low": 0, "high": 0})
@@ -312,6 +357,14 @@ def test_parts_may_be_missing():
         for field in ("gains", "variants", "ranks", "cost", "fidelity", "listings", "bound", "refusals", "loop_id"):
             one = copy.deepcopy(full)
             del one["verdicts"][0][field]
+            shapes.append(one)
+        for field in ("accesses", "beyond", "places", "events", "lost"):
+            one = copy.deepcopy(full)
+            del one["memory"][field]
+            shapes.append(one)
+        for field in ("accesses", "beyond", "references", "ranks", "function", "file", "id"):
+            one = copy.deepcopy(full)
+            del one["memory"]["places"][0][field]
             shapes.append(one)
         for shape in shapes:
             browser = pages.show(shape)

@@ -4,6 +4,7 @@ import json
 import pathlib
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "reports"
+REPLAYED = "replayed"  # of tests/e2e/replay_test.py's program, six processes of it
 RECORDED = ("svdcmp", "triad", "twelve_loops", "hpcc", "lammps")
 
 # Names that a program may have in its symbols, its files and its environment.
@@ -76,6 +77,7 @@ def rich():
                                 late_thread_cpu_ns=10**7)
     report["accounting"]["dropped"]["queue_full"] = 5
     report["missing_ratio"] = 0.014
+    report["memory"] = recorded(REPLAYED)["memory"]
     report["status"]["notices"] = [{"severity": "warning", "code": "ok", "node": "node0", "pid": 0, "text": "a remark"}]
     return report
 

@@ -34,8 +34,8 @@ int main(void) { double s = 0; for (;;) s += Near() + Far(); return s > 0; }
 class Program:
     """The job that was never run: its file, and where its loops load."""
 
-    def __init__(self, folder):
-        self.path = folder / "job"
+    def __init__(self, folder, name="job"):
+        self.path = folder / name
         (folder / "job.c").write_text(SOURCE)
         subprocess.run(["gcc", "-O1", "-g", "-no-pie", "-Wl,--build-id", "-o", self.path, folder / "job.c"], check=True, timeout=60)
         notes = subprocess.run(["readelf", "-nlW", self.path], capture_output=True, text=True, check=True, timeout=30).stdout
@@ -59,7 +59,7 @@ def recording(program, path):
     """Of two processes: Near always finds its loads in L1, Far in DRAM, half of its pages without an entry in the DTLB."""
     w = Writer()
     for pid in (200, 201):
-        w.process(pid, "job")
+        w.process(pid, program.path.name)
         w.map_code(pid, program.start, program.length, program.offset, program.path, program.build_id)
     events = []
     for pid in (200, 201):

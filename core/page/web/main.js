@@ -1,4 +1,9 @@
 // Puts the page together: the head, a table of contents, the sections that have data.
+
+// What a recording tells was not sampled by perfd.
+const ofRecording = (name) =>
+  report.provenance === "replayed" && name === "sampled" ? "replayed" : name;
+
 function build(one) {
   let body = null;
   try {
@@ -16,7 +21,7 @@ function build(one) {
   return h(
     "section",
     {id: one.id, "aria-labelledby": `${one.id}-title`},
-    h("h2", {id: `${one.id}-title`}, one.title, " ", one.sources.map(source)),
+    h("h2", {id: `${one.id}-title`}, one.title, " ", one.sources.map(ofRecording).map(source)),
     body,
   );
 }

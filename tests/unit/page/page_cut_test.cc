@@ -74,6 +74,35 @@ TEST(PageCutTest, RowsBeyondTheChartsKeepTheirFiguresOnly) {
   EXPECT_TRUE(cut.report.waiting[0].threads.empty());
 }
 
+TEST(PageCutTest, PlacesOfMemoryCountWhatTheyLack) {
+  PageLimits limits;
+  limits.rows = 2;
+  limits.charted_rows = 1;
+  limits.references = 2;
+  limits.lines = 3;
+  Report report;
+  MemoryReport& memory = report.findings.memory;
+  memory.places.resize(3);
+  for (MemoryPlace& place : memory.places) {
+    place.references.resize(3);
+    place.ranks.resize(4);
+    place.references_left_out = 10;
+  }
+  memory.places_left_out = 5;
+  const PageReport cut = CutForPage(report, limits);
+  const MemoryReport& left = cut.report.findings.memory;
+  EXPECT_EQ(left.places_left_out, 6u);
+  ASSERT_EQ(left.places.size(), 2u);
+  EXPECT_EQ(left.places[0].references.size(), 2u);
+  EXPECT_EQ(left.places[0].references_left_out, 11u);
+  EXPECT_EQ(left.places[0].ranks.size(), 3u);
+  EXPECT_EQ(left.places[0].ranks_left_out, 1u);
+  EXPECT_TRUE(left.places[1].references.empty());
+  EXPECT_EQ(left.places[1].references_left_out, 13u);
+  EXPECT_EQ(left.places[1].ranks_left_out, 4u);
+  EXPECT_EQ(CutForPage(cut.report, limits).report.findings.memory, left);
+}
+
 TEST(PageCutTest, TheHeaviestCallPathsStayInTheirOrder) {
   PageLimits limits;
   limits.stacks = 3;

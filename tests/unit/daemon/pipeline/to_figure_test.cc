@@ -74,6 +74,32 @@ TEST(ToFigure, TellsHowFarAProfileIs) {
   EXPECT_FALSE(figure.outcome.has_value());
 }
 
+TEST(ToFigure, MemoryOfALoopIsThereWhereItsAccessesTell) {
+  Report report = Sample();
+  MemoryPlace& place = report.findings.memory.places.emplace_back();
+  place.id = "y";
+  MemoryProfile& profile = place.figures.profile;
+  profile.all = {8, 800};
+  profile.tlb[static_cast<size_t>(TlbResult::kHit)] = {6, 600};
+  profile.tlb[static_cast<size_t>(TlbResult::kWalk)] = {2, 200};
+  BeyondShare& beyond = place.figures.beyond[static_cast<size_t>(MemoryBorder::kL2)];
+  beyond.why_not = NoShare::kNone;
+  beyond.share = 0.75;
+  ProfileFigure figure = ToFigure(report.status, report.loops, 2);
+  AddOutcome(report, figure);
+  EXPECT_FALSE(figure.loops[0].memory.beyond_l2_ratio.has_value()) << "no access was sampled in it";
+  EXPECT_FALSE(figure.loops[0].memory.walks_ratio.has_value());
+  EXPECT_EQ(figure.loops[1].memory.beyond_l2_ratio, 0.75);
+  EXPECT_EQ(figure.loops[1].memory.walks_ratio, 0.25);
+
+  beyond.why_not = NoShare::kTooFew;
+  profile.tlb = {};
+  profile.tlb[static_cast<size_t>(TlbResult::kUnknown)] = {8, 800};
+  AddOutcome(report, figure);
+  EXPECT_FALSE(figure.loops[1].memory.beyond_l2_ratio.has_value());
+  EXPECT_FALSE(figure.loops[1].memory.walks_ratio.has_value()) << "none of them tells";
+}
+
 TEST(ToFigure, TheOutcomeComesFromTheReport) {
   const Report report = Sample();
   ProfileFigure figure = ToFigure(report.status, report.loops, 2);
