@@ -17,7 +17,8 @@ namespace {
 constexpr uint64_t kWindowNs = 5 * kNsPerSecond;
 constexpr absl::Duration kPause = absl::Milliseconds(5);
 constexpr absl::Duration kPatience = absl::Minutes(5);  // with perfd, while it takes no window
-constexpr uint64_t kMostPeriod = uint64_t{1} << 36;  // a minute of cycles; what is above is no period
+constexpr uint64_t kMostPeriod = uint64_t{1}
+                                 << 36;  // a minute of cycles; what is above is no period
 constexpr size_t kMostNamed = 5;
 constexpr size_t kCommBytes = 15;  // what the kernel keeps of a name (TASK_COMM_LEN)
 
@@ -136,13 +137,13 @@ void ReplaySession::Fail(const absl::Status& status) {
 }
 
 void ReplaySession::Run() {
-  absl::StatusOr<std::vector<RankInfo>> ranks =
-      RanksOfTarget(*tools_.index, request_, tools_.node);
+  absl::StatusOr<std::vector<RankInfo>> ranks = RanksOfTarget(*tools_.index, request_, tools_.node);
   if (!ranks.ok()) return Fail(ranks.status());
   ranks_ = *std::move(ranks);
   if (ranks_.size() > 1)
-    Notify(Notice::Severity::kInfo, absl::StatusCode::kOk,
-           "a recording does not tell ranks: its processes are numbered in the order of their pids");
+    Notify(
+        Notice::Severity::kInfo, absl::StatusCode::kOk,
+        "a recording does not tell ranks: its processes are numbered in the order of their pids");
   Announce(NodeProgress::Phase::kSampling);
   const absl::Status status = Replay();
   Announce(NodeProgress::Phase::kAnalyzing);
@@ -215,8 +216,7 @@ void ReplaySession::OnSample(size_t event, const Sample& sample) {
   if (counts)
     builder_.Count({rank->rank, sample.pid, sample.tid}, at, std::max<uint64_t>(sample.period, 1),
                    sample.time_ns);
-  if (TellsOfAccess(sample))
-    builder_.memory().Count(rank->rank, sample.pid, at, AccessOf(sample));
+  if (TellsOfAccess(sample)) builder_.memory().Count(rank->rank, sample.pid, at, AccessOf(sample));
 }
 
 const RankInfo* ReplaySession::RankOf(int32_t pid) const {
@@ -262,7 +262,8 @@ void ReplaySession::CloseWindow(uint64_t end_ns) {
   // Also what is left when the profile is stopped.
   if (!AwaitRoom()) return Lose(*raw);
   delivery_->Expect();
-  const auto deliver = [delivery = delivery_](Window resolved, const UnreadableModules& unreadable) {
+  const auto deliver = [delivery = delivery_](Window resolved,
+                                              const UnreadableModules& unreadable) {
     delivery->Deliver(std::move(resolved), unreadable);
   };
   while (!tools_.resolver->Submit(raw, budget_, deliver)) {
@@ -293,6 +294,11 @@ void ReplaySession::SayWhatIsMissing(const Recording& recording) {
     Notify(Notice::Severity::kWarning, absl::StatusCode::kResourceExhausted,
            absl::StrCat(processes_.left_out(),
                         " mappings of its processes found no room: code there has no names"));
+  if (const ReplayedEvent& event = index.events[index.time_event]; event.accesses > 0)
+    Notify(Notice::Severity::kWarning, absl::StatusCode::kOk,
+           absl::StrCat("the recording has no event of its own for time: shares of CPU time are "
+                        "shares of what ",
+                        event.name, " counts"));
   for (size_t i = 0; i < index.events.size(); ++i) {
     const ReplayedEvent& event = index.events[i];
     if (i != index.time_event && event.accesses == 0 && event.samples > 0)

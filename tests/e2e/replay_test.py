@@ -120,6 +120,8 @@ def test_a_recording_is_a_node(tmp_path):
         assert loops["Near"]["first_line"] == 5 and loops["Far"]["first_line"] == 10
         assert report["memory"] == cluster.json("memory", profile)["memory"]
         check_memory(report["memory"], program)
+        notices = [notice["text"] for notice in report["status"]["notices"]]
+        assert any("no event of its own for time" in text for text in notices), notices
 
         text = cluster.perfctl("memory", profile, "--loop", loops["Far"]["id"]).stdout
         assert "Far" in text and hex(program.load_in("Far")) in text and "page table walk" in text

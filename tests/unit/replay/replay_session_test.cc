@@ -11,6 +11,7 @@ namespace perfd::agent {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class Collected final : public SessionOutput {
  public:
@@ -63,12 +64,14 @@ class ReplaySessionTest : public testing::Test {
     return request;
   }
 
-  void Run(SessionRequest request, std::function<bool()> has_room = [] { return true; }) {
+  void Run(
+      SessionRequest request, std::function<bool()> has_room = [] { return true; }) {
     index_ = *IndexRecording(recording_.Write());
     RecordedFiles files({}, nullptr, {});
     Resolver resolver(files.Opener(), clock_);
-    ReplayTools tools{recording_.Write(), &index_, &files,           &resolver,
-                      &collected_,        &clock_, "node1", std::move(has_room), clock_.UnixNs()};
+    ReplayTools tools{recording_.Write(), &index_, &files,  &resolver,
+                      &collected_,        &clock_, "node1", std::move(has_room),
+                      clock_.UnixNs()};
     ReplaySession session(std::move(request), std::move(tools));
     session.Run();
   }
@@ -115,7 +118,8 @@ TEST_F(ReplaySessionTest, SamplesOfTheTargetBecomeWindowsOfTheRecordingsTime) {
 }
 
 TEST_F(ReplaySessionTest, WindowsCoverOnlyWhatHasSamples) {
-  for (const uint64_t at : {uint64_t{1}, uint64_t{2}, uint64_t{7200}}) recording_.Sample(kCycles, 10, at * kSecond, 0x1100);
+  for (const uint64_t at : {uint64_t{1}, uint64_t{2}, uint64_t{7200}})
+    recording_.Sample(kCycles, 10, at * kSecond, 0x1100);
   Run(Request(9000));
   const std::vector<Window> windows = collected_.windows();
   ASSERT_EQ(windows.size(), 2u);
@@ -176,6 +180,13 @@ TEST_F(ReplaySessionTest, AnEventThatTellsNothingOfMemoryIsSaidToBeLeftOut) {
   recording_.Sample(kLoads, 10, kSecond, 0x1100);
   Run(Request());
   EXPECT_THAT(collected_.Notices(), HasSubstr("1 samples of event 2 are not used"));
+  EXPECT_THAT(collected_.Notices(), Not(HasSubstr("no event of its own for time")));
+}
+
+TEST_F(ReplaySessionTest, SharesOfAccessesAreNotCalledTimeWithoutAWord) {
+  for (uint64_t i = 0; i < 5; ++i) recording_.Sample(kLoads, 10, (i + 1) * kSecond, 0x1100, 40);
+  Run(Request());
+  EXPECT_THAT(collected_.Notices(), HasSubstr("no event of its own for time"));
 }
 
 TEST_F(ReplaySessionTest, WaitsUntilThereIsRoom) {
