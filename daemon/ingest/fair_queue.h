@@ -28,6 +28,7 @@ class FairQueue {
  public:
   struct Item {
     int64_t lane = 0;
+    int64_t began = 0;  // what its lane had used
     T value;
   };
 
@@ -59,19 +60,19 @@ class FairQueue {
       if (!it->second.items.empty() && less) next = it;
       ++it;
     }
-    Item item{next->first, std::move(next->second.items.front())};
+    Item item{next->first, next->second.used, std::move(next->second.items.front())};
     next->second.items.pop_front();
     --size_;
     now_ = next->second.used;
     return item;
   }
 
-  // What an item of the lane took.
-  void Charge(int64_t lane, int64_t used) {
+  // What an item took. That others got on meanwhile, on other threads, is not counted.
+  void Charge(const Item& item, int64_t used) {
     MutexLock lock(&mutex_);
     if (size_ == 0) return lanes_.clear();  // nobody waits for anybody
-    Lane& of = lanes_[lane];
-    of.used = std::max(of.used, now_) + used;
+    Lane& of = lanes_[item.lane];
+    of.used = std::max(of.used, item.began) + used;
   }
 
   void Close() {

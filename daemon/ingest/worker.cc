@@ -44,7 +44,7 @@ void Worker::Run() {
       const bool in_time = begin_ns < run_until_ns_;
       const std::function<void()>& todo = in_time ? task->value.run : task->value.otherwise;
       if (todo) todo();
-      queue_.Charge(task->lane, SystemClock().MonotonicNs() - begin_ns);
+      queue_.Charge(*task, SystemClock().MonotonicNs() - begin_ns);
     } else if (queue_.closed() && queue_.size() == 0) {
       return;
     }

@@ -130,8 +130,8 @@ void Pipeline::Tick() {
     rounds = doctor_.Expire(now.monotonic_ns);
     for (auto it = late_.begin(); it != late_.end();) {
       const bool due = now.monotonic_ns >= it->second.due_ns;
-      if (due && merge_.PostTo(it->second.owner, [this, id = it->first, n = it->second.windows] {
-            RebuildLate(id, n);
+      if (due && merge_.PostTo(it->second.owner, [this, id = it->first, late = it->second] {
+            RebuildLate(id, late);
           })) {
         it = late_.erase(it);
       } else {
@@ -387,7 +387,7 @@ absl::StatusOr<Report> Pipeline::FinaliseOrFail(ProfileStatus status) {
   return report;
 }
 
-void Pipeline::RebuildLate(const std::string& profile_id, uint64_t windows) {
+void Pipeline::RebuildLate(const std::string& profile_id, const LateProfile& rebuilt) {
   absl::StatusOr<ProfileStatus> status = store_.Profile(profile_id);
   if (status.ok()) {
     const Notice notice{Notice::Severity::kInfo, absl::StatusCode::kOk, "", 0,
@@ -400,7 +400,7 @@ void Pipeline::RebuildLate(const std::string& profile_id, uint64_t windows) {
     if (report.ok()) {
       results_.Forget(profile_id);
       if (options_.on_final) options_.on_final(profile_id);
-      LogInfo("{} late windows are now part of {}", windows, profile_id);
+      LogInfo("{} late windows are now part of {}", rebuilt.windows, profile_id);
       return;
     }
     status = report.status();
@@ -410,7 +410,8 @@ void Pipeline::RebuildLate(const std::string& profile_id, uint64_t windows) {
   if (absl::IsNotFound(status.status()) || absl::IsDataLoss(status.status())) return;
   MutexLock lock(&mutex_);
   LateProfile& late = late_[profile_id];
-  late.windows += windows;
+  late.windows += rebuilt.windows;
+  late.owner = rebuilt.owner;
   late.due_ns = clock_.MonotonicNs() + kSickMaintenanceNs;
 }
 

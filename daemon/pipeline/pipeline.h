@@ -95,8 +95,9 @@ class Pipeline {
   void AcceptWindow(uint64_t connection, IncomingWindow window,
                     std::function<void(absl::Status)> done);
   // A window that could not even be read.
-  void RefuseWindow(uint64_t connection, const std::string& profile_id, uint64_t sequence,
-                    const absl::Status& why, std::function<void(absl::Status)> done);
+  void RefuseWindow(uint64_t connection, ProfileHolder from, const std::string& profile_id,
+                    uint64_t sequence, const absl::Status& why,
+                    std::function<void(absl::Status)> done);
   // True: too many windows are under way, of all or of that user's agents; do not read on until `wake` is called (once, from any
   // thread).
   bool AwaitRoom(ProfileHolder sender, std::function<void()> wake) {
@@ -136,7 +137,7 @@ class Pipeline {
   void PostFinalise(const ProfileStatus& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Finalise(const ProfileStatus& status);
   absl::StatusOr<Report> FinaliseOrFail(ProfileStatus status);
-  void RebuildLate(const std::string& profile_id, uint64_t windows);
+  void RebuildLate(const std::string& profile_id, const LateProfile& rebuilt);
   void SweepAggregates();
   int Retain(bool aged);
   void Remember(const Report& report) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

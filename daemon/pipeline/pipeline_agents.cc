@@ -25,13 +25,9 @@ StreamKey KeyOf(const Sender& sender, const Limits& limits) {
           limits.Value(Limit::kGapsPerStream)};
 }
 
-ProfileHolder UserOf(const Sender& sender) {
-  return sender.user_mode ? ProfileHolder{sender.uid} : kSite;
-}
-
 // In whose lane windows are merged. Of a profile that perfd does not know none is.
-ProfileHolder OwnerOf(const Sender& sender, const std::optional<Standing>& standing) {
-  return standing.has_value() ? HolderOf(standing->owner) : UserOf(sender);
+ProfileHolder OwnerOf(const std::optional<Standing>& standing) {
+  return standing.has_value() ? HolderOf(standing->owner) : kSite;
 }
 
 // What a window of a user's own agent takes of that user's minute, until it is known what became of it.
@@ -219,16 +215,16 @@ void Pipeline::AcceptWindow(uint64_t connection, IncomingWindow window,
   if (refused.ok()) {
     NameOrigin(*sender, *standing, window.window);
     window.stream = KeyOf(*sender, *options_.limits);
-    window.owner = OwnerOf(*sender, *standing);
-    window.sender = UserOf(*sender);
+    window.owner = OwnerOf(*standing);
     return ingest_.Accept(std::move(window), std::move(done));
   }
-  RefuseWindow(connection, window.window.profile_id, window.window.sequence, refused,
+  RefuseWindow(connection, window.sender, window.window.profile_id, window.window.sequence, refused,
                std::move(done));
 }
 
-void Pipeline::RefuseWindow(uint64_t connection, const std::string& profile_id, uint64_t sequence,
-                            const absl::Status& why, std::function<void(absl::Status)> done) {
+void Pipeline::RefuseWindow(uint64_t connection, ProfileHolder from, const std::string& profile_id,
+                            uint64_t sequence, const absl::Status& why,
+                            std::function<void(absl::Status)> done) {
   const std::optional<Sender> sender = FindSender(connection);
   if (!sender.has_value()) {
     return done(absl::AbortedError("replaced by a newer connection of the same agent"));
@@ -252,14 +248,13 @@ void Pipeline::RefuseWindow(uint64_t connection, const std::string& profile_id, 
                                   ": it may only speak for its own user's profiles")};
   }
   LogRefusal(*sender, window, why);
-  const ProfileHolder owner = OwnerOf(*sender, standing.ok() ? *standing : std::nullopt);
+  const ProfileHolder owner = OwnerOf(standing.ok() ? *standing : std::nullopt);
   auto told = [this, owner, window = std::move(window),
                done = std::move(done)](absl::Status status) {
     if (status.ok()) PostRefused(owner, window);
     done(std::move(status));
   };
-  ingest_.Refuse(reason, UserOf(*sender), KeyOf(*sender, *options_.limits), sequence,
-                 std::move(told));
+  ingest_.Refuse(reason, from, KeyOf(*sender, *options_.limits), sequence, std::move(told));
 }
 
 // By way of the merge queue: the windows before it must have been counted when it may be the last one.

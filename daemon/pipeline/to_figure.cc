@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "core/analysis/imbalance.h"
 #include "core/analysis/jobs/history.h"
+#include "core/analysis/memory/memory_figures.h"
 #include "core/base/clock.h"
 #include "daemon/report/share_of.h"
 
@@ -69,8 +70,7 @@ MemoryFigure ToMemory(const MemoryFigures& figures) {
   const BeyondShare& beyond = figures.beyond[static_cast<size_t>(MemoryBorder::kL2)];
   if (beyond.why_not == NoShare::kNone) out.beyond_l2_ratio = beyond.share;
   const MemoryProfile& profile = figures.profile;
-  const uint64_t untold = profile.tlb[static_cast<size_t>(TlbResult::kUnknown)].samples;
-  if (untold < profile.all.samples)
+  if (TellsOfTlb(profile))
     out.walks_ratio =
         RatioOf(profile.tlb[static_cast<size_t>(TlbResult::kWalk)].weight, profile.all.weight);
   return out;

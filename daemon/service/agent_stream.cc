@@ -54,6 +54,11 @@ grpc::ByteBuffer Serialise(const v1::DaemonMessage& message) {
   return grpc::ByteBuffer(&slice, 1);
 }
 
+// Who answers for what its agent sends.
+ProfileHolder SenderOf(const Peer& peer) {
+  return peer.full_agent ? kSite : HolderOf(peer.requester);
+}
+
 }  // namespace
 
 std::shared_ptr<AgentStream> AgentStream::Begin(absl::StatusOr<Peer> peer, Pipeline& pipeline,
@@ -107,8 +112,7 @@ bool AgentStream::MayRead() {
     return false;
   // Only a stream that has registered can bring windows.
   if (connection_ == 0) return true;
-  const ProfileHolder sender = peer_.full_agent ? kSite : HolderOf(peer_.requester);
-  parked_ = pipeline_.AwaitRoom(sender, [self = shared_from_this()] {
+  parked_ = pipeline_.AwaitRoom(SenderOf(peer_), [self = shared_from_this()] {
     MutexLock lock(&self->mutex_);
     self->parked_ = false;
     self->last_heard_ns_ = SystemClock().MonotonicNs();
@@ -318,10 +322,11 @@ absl::Status AgentStream::HandleWindow(uint64_t connection, const v1::Window& me
     self->Settled(sequence, status);
   };
   if (window.ok()) {
+    window->sender = SenderOf(peer_);
     pipeline_.AcceptWindow(connection, *std::move(window), std::move(settled));
   } else {
-    pipeline_.RefuseWindow(connection, message.profile_id(), sequence, window.status(),
-                           std::move(settled));
+    pipeline_.RefuseWindow(connection, SenderOf(peer_), message.profile_id(), sequence,
+                           window.status(), std::move(settled));
   }
   return absl::OkStatus();
 }

@@ -9,6 +9,7 @@
 #include "client/render/memory/memory_sections.h"
 #include "client/render/text_table.h"
 #include "core/analysis/memory/beyond_share.h"
+#include "core/analysis/memory/memory_figures.h"
 #include "core/base/status_macros.h"
 
 namespace perfd::client {
@@ -21,12 +22,14 @@ constexpr size_t kMostName = 44;
 
 std::string Lines(const MemoryPlace& place) {
   if (place.file.empty()) return "?";
-  std::string out = absl::StrCat(place.file.substr(place.file.rfind('/') + 1), ":", place.first_line);
+  std::string out =
+      absl::StrCat(place.file.substr(place.file.rfind('/') + 1), ":", place.first_line);
   if (place.last_line > place.first_line) absl::StrAppend(&out, "-", place.last_line);
   return out;
 }
 
 std::string Walks(const MemoryProfile& profile) {
+  if (!TellsOfTlb(profile)) return "-";
   return Percent(RatioOf(profile.tlb[kWalk].weight, profile.all.weight));
 }
 
@@ -62,9 +65,11 @@ std::string Ranks(const MemoryPlace& place, size_t top, const TextStyle& style) 
     const RankMemory& rank = place.ranks[i];
     const double beyond = ShareOf(rank);
     const bool known = WhyNoShare(rank) == NoShare::kNone;
-    table.Add({absl::StrCat(rank.rank), rank.node, absl::StrCat(rank.pid),
-               absl::StrCat(rank.all.samples), Percent(RatioOf(rank.walks.weight, rank.all.weight)),
-               known ? Percent(beyond) : "-", known ? Bar(style, beyond, kBarCells) : ""});
+    table.Add(
+        {absl::StrCat(rank.rank), rank.node, absl::StrCat(rank.pid), absl::StrCat(rank.all.samples),
+         TellsOfTlb(place.figures.profile) ? Percent(RatioOf(rank.walks.weight, rank.all.weight))
+                                           : "-",
+         known ? Percent(beyond) : "-", known ? Bar(style, beyond, kBarCells) : ""});
   }
   std::string out = absl::StrCat("\n", table.Render());
   const size_t more = place.ranks.size() - std::min(top, place.ranks.size());
@@ -90,11 +95,10 @@ std::string RenderMemoryPlaces(const Report& report, size_t top, const TextStyle
   for (size_t i = 0; i < std::min(top, memory.places.size()); ++i) {
     const MemoryPlace& place = memory.places[i];
     const MemoryProfile& profile = place.figures.profile;
-    table.Add({place.id.substr(0, kShortId),
-               absl::StrCat(profile.all.samples), Percent(RatioOf(profile.all.weight, all)),
-               ShareText(place.figures.beyond[kL2]), Walks(profile),
-               LatencyText(profile.latency.Quantile(0.5)), CutEnd(place.function, kMostName),
-               Lines(place)});
+    table.Add({place.id.substr(0, kShortId), absl::StrCat(profile.all.samples),
+               Percent(RatioOf(profile.all.weight, all)), ShareText(place.figures.beyond[kL2]),
+               Walks(profile), LatencyText(profile.latency.Quantile(0.5)),
+               CutEnd(place.function, kMostName), Lines(place)});
   }
   std::string out = absl::StrCat(
       Painted(style, Paint::kBold, "Accesses to memory"),
@@ -122,10 +126,10 @@ std::string RenderReportMemory(const Report& report, size_t top, const TextStyle
 std::string RenderMemoryPlace(const MemoryReport& memory, const MemoryPlace& place, size_t top,
                               const TextStyle& style) {
   const uint64_t all = memory.job.profile.all.weight;
-  std::string out = absl::StrCat(
-      Clean(place.function), "  ", Lines(place), "  ", place.id.substr(0, kShortId), ", ",
-      place.figures.profile.all.samples, " accesses, ",
-      Percent(RatioOf(place.figures.profile.all.weight, all)), " of the job's\n");
+  std::string out =
+      absl::StrCat(Clean(place.function), "  ", Lines(place), "  ", place.id.substr(0, kShortId),
+                   ", ", place.figures.profile.all.samples, " accesses, ",
+                   Percent(RatioOf(place.figures.profile.all.weight, all)), " of the job's\n");
   absl::StrAppend(&out, RenderFigures(place.figures, style), Instructions(place, top),
                   Ranks(place, top, style));
   return out;
@@ -141,7 +145,8 @@ std::vector<std::string> MemoryRemarks(const MemoryReport& memory) {
   if (memory.events.size() > 1)
     out.push_back("shares add up samples of several events, each by its period");
   if (memory.lost.accesses > 0)
-    out.push_back(absl::StrCat(memory.lost.accesses, " accesses are in no figure: there was no room for them"));
+    out.push_back(absl::StrCat(memory.lost.accesses,
+                               " accesses are in no figure: there was no room for them"));
   for (const auto& [samples, what] : {std::pair(memory.lost.without_place, "place"),
                                       std::pair(memory.lost.without_instruction, "instruction"),
                                       std::pair(memory.lost.without_rank, "rank")}) {
@@ -151,8 +156,7 @@ std::vector<std::string> MemoryRemarks(const MemoryReport& memory) {
   return out;
 }
 
-absl::StatusOr<const MemoryPlace*> FindMemoryPlace(const Report& report,
-                                                   const std::string& which) {
+absl::StatusOr<const MemoryPlace*> FindMemoryPlace(const Report& report, const std::string& which) {
   const std::vector<MemoryPlace>& places = report.findings.memory.places;
   const auto begins = [&](const std::string& id) { return absl::StartsWith(id, which); };
   // A place outside loops has no number.

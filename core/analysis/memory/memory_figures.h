@@ -16,6 +16,11 @@
 
 namespace perfd {
 
+// Some access says how its page was found.
+inline bool TellsOfTlb(const MemoryProfile& profile) {
+  return profile.tlb[static_cast<size_t>(TlbResult::kUnknown)].samples < profile.all.samples;
+}
+
 class MemoryTally {
  public:
   void Add(const SampledAccess& sample);

@@ -35,6 +35,7 @@ const beyondAt = (figures, border) =>
   list(figures.beyond).find((one) => one.border === border) || {};
 const weightOf = (figures) => (figures.accesses || {}).weight || 0;
 const walksOf = (accesses) => {
+  if (!list(accesses.dtlb).some((one) => one.result !== "unknown")) return null; // none tells
   const walks = list(accesses.dtlb).find((one) => one.result === "walk");
   return accesses.weight > 0 ? (walks ? walks.weight : 0) / accesses.weight : null;
 };

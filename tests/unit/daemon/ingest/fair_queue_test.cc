@@ -24,8 +24,9 @@ TEST(FairQueue, OneLaneIsFirstInFirstOut) {
   int more = 8;
   EXPECT_FALSE(queue.TryPush(1, std::move(more))) << "the bound is of all lanes";
   for (int i = 0; i < 8; ++i) {
-    EXPECT_EQ(queue.Pop(kNoWait)->value, i);
-    queue.Charge(0, 100 - i);
+    const auto item = queue.Pop(kNoWait);
+    EXPECT_EQ(item->value, i);
+    queue.Charge(*item, 100 - i);
   }
   EXPECT_FALSE(queue.Pop(kNoWait).has_value());
 }
@@ -40,7 +41,7 @@ TEST(FairQueue, LanesShareTimeNotItems) {
   for (int64_t time = 0; time < 5'000;) {
     const auto item = queue.Pop(kNoWait);
     EXPECT_EQ(item->value, next[item->lane]++) << "in the order of its lane";
-    queue.Charge(item->lane, cost.at(item->lane));
+    queue.Charge(*item, cost.at(item->lane));
     used[item->lane] += cost.at(item->lane);
     time += cost.at(item->lane);
   }
@@ -53,14 +54,15 @@ TEST(FairQueue, WhoComesNowAndThenWaitsForOneItem) {
   for (int i = 0; i < 5'000; ++i) Push(queue, 1, i);
   for (int round = 0; round < 100; ++round) {
     for (int i = 0; i < 7; ++i) {
-      EXPECT_EQ(queue.Pop(kNoWait)->lane, 1);
-      queue.Charge(1, 40);
+      const auto item = queue.Pop(kNoWait);
+      EXPECT_EQ(item->lane, 1);
+      queue.Charge(*item, 40);
     }
     Push(queue, 2, round);
     const auto first = queue.Pop(kNoWait);
-    queue.Charge(first->lane, 1);
+    queue.Charge(*first, 1);
     const auto second = queue.Pop(kNoWait);
-    queue.Charge(second->lane, 1);
+    queue.Charge(*second, 1);
     EXPECT_TRUE(first->lane == 2 || second->lane == 2) << "round " << round;
   }
 }
@@ -68,14 +70,14 @@ TEST(FairQueue, WhoComesNowAndThenWaitsForOneItem) {
 TEST(FairQueue, NobodySavesUpTime) {
   FairQueue<int> queue(10'000);
   for (int i = 0; i < 1'000; ++i) Push(queue, 1, i);
-  for (int i = 0; i < 500; ++i) queue.Charge(queue.Pop(kNoWait)->lane, 10);
+  for (int i = 0; i < 500; ++i) queue.Charge(*queue.Pop(kNoWait), 10);
   // Had nothing to do until now; from now on it is one of two.
   for (int i = 0; i < 400; ++i) Push(queue, 2, i);
   int of_two = 0;
   for (int i = 0; i < 200; ++i) {
     const auto item = queue.Pop(kNoWait);
     of_two += item->lane == 2;
-    queue.Charge(item->lane, 10);
+    queue.Charge(*item, 10);
   }
   EXPECT_NEAR(of_two, 100, 2);
 }
@@ -84,19 +86,38 @@ TEST(FairQueue, DebtsAreRememberedWhileSomebodyWaits) {
   FairQueue<int> queue(100);
   Push(queue, 1, 0);
   Push(queue, 2, 0);
-  queue.Charge(queue.Pop(kNoWait)->lane, 1'000);  // lane 1, once
+  queue.Charge(*queue.Pop(kNoWait), 1'000);  // lane 1, once
   for (int i = 0; i < 20; ++i) Push(queue, 2, i);
   Push(queue, 1, 1);
   for (int i = 0; i < 20; ++i) {
     const auto item = queue.Pop(kNoWait);
     EXPECT_EQ(item->lane, 2) << i;
-    queue.Charge(item->lane, 10);
+    queue.Charge(*item, 10);
   }
   EXPECT_EQ(queue.size(), 2u);
   queue.Close();
   EXPECT_TRUE(queue.Pop(kNoWait).has_value());
   EXPECT_TRUE(queue.Pop(kNoWait).has_value());
   EXPECT_FALSE(queue.Pop(kNoWait).has_value());
+}
+
+// Two threads: while one is at a long item of lane 1, the other serves lane 2 for as long. Then both have had as much.
+TEST(FairQueue, WhatOthersGotMeanwhileIsNotCharged) {
+  FairQueue<int> queue(100);
+  Push(queue, 1, 0);
+  for (int i = 0; i < 40; ++i) Push(queue, 2, i);
+  const auto slow = queue.Pop(kNoWait);
+  EXPECT_EQ(slow->lane, 1);
+  for (int i = 0; i < 10; ++i) queue.Charge(*queue.Pop(kNoWait), 10);
+  queue.Charge(*slow, 100);
+  Push(queue, 1, 1);
+  bool served = false;
+  for (int i = 0; i < 2; ++i) {
+    const auto item = queue.Pop(kNoWait);
+    served |= item->lane == 1;
+    queue.Charge(*item, 10);
+  }
+  EXPECT_TRUE(served);
 }
 
 TEST(Worker, ALaneDoesNotWaitForWhatAnotherBroughtBefore) {

@@ -65,7 +65,7 @@ TEST_F(PipelineTest, AStrangersWindowSpoilsNothing) {
   const uint64_t stranger = Connect("b", 1001, true);
   const std::string id = Submit();
   EXPECT_TRUE(Accept(stranger, Window(id, "b", 1)).ok());
-  pipeline_->RefuseWindow(stranger, id, 2, absl::InvalidArgumentError("rows"),
+  pipeline_->RefuseWindow(stranger, kSite, id, 2, absl::InvalidArgumentError("rows"),
                           [](const absl::Status&) {});
   EXPECT_TRUE(Accept(own, Window(id, "a", 1)).ok());
   End(own, id, 1);

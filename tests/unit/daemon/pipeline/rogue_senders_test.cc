@@ -96,7 +96,8 @@ class RogueSendersTest : public PipelineFixture {
     return profile->second.nodes.contains(sender.node) &&
            (!sender.user_mode || profile->second.uid == sender.uid) &&
            std::all_of(window.audit.begin(), window.audit.end(), own) &&
-           std::all_of(window.findings.measurements.begin(), window.findings.measurements.end(), own);
+           std::all_of(window.findings.measurements.begin(), window.findings.measurements.end(),
+                       own);
   }
 
   size_t Below(size_t bound) {
@@ -161,7 +162,7 @@ TEST_F(RogueSendersTest, NobodyGoesOnWithTheStreamOfAnother) {
   const auto early = Register(copied);
   ASSERT_TRUE(early.ok()) << early.status();
   ASSERT_TRUE(Accept(node.connection, window(node, "stream-node1", 5)).ok());
-  pipeline_->RefuseWindow(*early, id, 6, absl::InvalidArgumentError("forged"),
+  pipeline_->RefuseWindow(*early, kSite, id, 6, absl::InvalidArgumentError("forged"),
                           [](const absl::Status& status) {
                             EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists) << status;
                           });
