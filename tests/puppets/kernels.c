@@ -203,6 +203,7 @@ __attribute__((noinline)) static void Branchy(Part* p) {
 }
 
 // The stores are integers, as what decides the branch: only their addresses tell that no store decides it.
+// Two divisions, one upon the other: where dividers are quick, one alone takes a third of the loop.
 __attribute__((noinline)) static void Limited(Part* p) {
   const double *b = p->b, *c = p->c;
   const int* index = p->index;
@@ -210,7 +211,7 @@ __attribute__((noinline)) static void Limited(Part* p) {
   long i = 0;
   for (; i < p->n; ++i) {  // LOOP limited
     if (index[i] < 0) break;
-    out[i] = (long)(b[i] / c[i] * 1000.0);
+    out[i] = (long)(b[i] / c[i] / c[i] * 1000.0);
   }
   p->result = (double)out[i / 2];
 }
