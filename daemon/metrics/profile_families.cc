@@ -120,61 +120,49 @@ void ExposeOutcome(const std::vector<ProfileFigure>& profiles, std::vector<Metri
   out.push_back(std::move(shares));
 }
 
-struct SpreadFamily {
+// A figure of a loop that only the report knows, where it knows it.
+struct LoopFamily {
   const char* name;
   const char* help;
-  double SpreadFigure::*member;
+  std::function<std::optional<double>(const LoopFigure&)> value;
 };
 
-constexpr SpreadFamily kSpreadFamilies[] = {
-    {"perfd_loop_rank_min_seconds", "CPU time in the loop of the rank with the least.",
-     &SpreadFigure::rank_min_seconds},
-    {"perfd_loop_rank_median_seconds", "CPU time in the loop of the median rank.",
-     &SpreadFigure::rank_median_seconds},
-    {"perfd_loop_rank_max_seconds", "CPU time in the loop of the rank with the most.",
-     &SpreadFigure::rank_max_seconds},
-    {"perfd_loop_rank_imbalance_ratio", "CPU time in the loop of its slowest rank over the mean.",
-     &SpreadFigure::rank_imbalance_ratio},
-    {"perfd_loop_thread_imbalance_ratio",
-     "Samples of the busiest thread over the mean, in the rank with the most of the loop.",
-     &SpreadFigure::thread_imbalance_ratio},
-};
-
-void ExposeSpread(const std::vector<ProfileFigure>& profiles, std::vector<MetricFamily>& out) {
-  for (const SpreadFamily& spread : kSpreadFamilies) {
-    MetricFamily family = NewFamily(spread.name, spread.help, kGauge);
-    for (const ProfileFigure& profile : profiles) {
-      for (const LoopFigure& loop : profile.loops) {
-        if (!loop.spread.has_value()) continue;
-        AddSeries(family, loop.spread.value().*spread.member,
-                  {{"profile", profile.id}, {"loop", loop.loop}});
-      }
-    }
-    out.push_back(std::move(family));
-  }
+std::function<std::optional<double>(const LoopFigure&)> Spread(double SpreadFigure::*member) {
+  return [member](const LoopFigure& loop) -> std::optional<double> {
+    return loop.spread.has_value() ? std::optional(loop.spread.value().*member) : std::nullopt;
+  };
 }
 
-struct MemoryFamily {
-  const char* name;
-  const char* help;
-  std::optional<double> MemoryFigure::*member;
-};
+std::function<std::optional<double>(const LoopFigure&)> Memory(
+    std::optional<double> MemoryFigure::*member) {
+  return [member](const LoopFigure& loop) { return loop.memory.*member; };
+}
 
-constexpr MemoryFamily kMemoryFamilies[] = {
-    {"perfd_loop_memory_beyond_l2_ratio",
-     "Share of the time of the loop's loads that was spent beyond L2, by sampled accesses.",
-     &MemoryFigure::beyond_l2_ratio},
-    {"perfd_loop_dtlb_walks_ratio",
-     "Share of the loop's sampled accesses whose page the DTLB did not have.",
-     &MemoryFigure::walks_ratio},
-};
-
-void ExposeMemory(const std::vector<ProfileFigure>& profiles, std::vector<MetricFamily>& out) {
-  for (const MemoryFamily& memory : kMemoryFamilies) {
-    MetricFamily family = NewFamily(memory.name, memory.help, kGauge);
+void ExposeReported(const std::vector<ProfileFigure>& profiles, std::vector<MetricFamily>& out) {
+  const LoopFamily families[] = {
+      {"perfd_loop_rank_min_seconds", "CPU time in the loop of the rank with the least.",
+       Spread(&SpreadFigure::rank_min_seconds)},
+      {"perfd_loop_rank_median_seconds", "CPU time in the loop of the median rank.",
+       Spread(&SpreadFigure::rank_median_seconds)},
+      {"perfd_loop_rank_max_seconds", "CPU time in the loop of the rank with the most.",
+       Spread(&SpreadFigure::rank_max_seconds)},
+      {"perfd_loop_rank_imbalance_ratio", "CPU time in the loop of its slowest rank over the mean.",
+       Spread(&SpreadFigure::rank_imbalance_ratio)},
+      {"perfd_loop_thread_imbalance_ratio",
+       "Samples of the busiest thread over the mean, in the rank with the most of the loop.",
+       Spread(&SpreadFigure::thread_imbalance_ratio)},
+      {"perfd_loop_memory_beyond_l2_ratio",
+       "Share of the time of the loop's loads that was spent beyond L2, by sampled accesses.",
+       Memory(&MemoryFigure::beyond_l2_ratio)},
+      {"perfd_loop_dtlb_walks_ratio",
+       "Share of the loop's sampled accesses whose page the DTLB did not have.",
+       Memory(&MemoryFigure::walks_ratio)},
+  };
+  for (const LoopFamily& of : families) {
+    MetricFamily family = NewFamily(of.name, of.help, kGauge);
     for (const ProfileFigure& profile : profiles) {
       for (const LoopFigure& loop : profile.loops) {
-        const std::optional<double> value = loop.memory.*memory.member;
+        const std::optional<double> value = of.value(loop);
         if (value.has_value())
           AddSeries(family, *value, {{"profile", profile.id}, {"loop", loop.loop}});
       }
@@ -210,8 +198,7 @@ void ExposeLoops(const std::vector<ProfileFigure>& profiles, MetricNames names,
   }
   out.push_back(std::move(loops));
   out.push_back(std::move(shares));
-  ExposeSpread(profiles, out);
-  ExposeMemory(profiles, out);
+  ExposeReported(profiles, out);
 }
 
 void ExposeMeasured(const std::vector<ProfileFigure>& profiles, std::vector<MetricFamily>& out) {

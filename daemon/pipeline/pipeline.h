@@ -94,7 +94,7 @@ class Pipeline {
   // done(OK): acknowledge. A window that can never be taken is acknowledged too: counted, logged, and told its profile.
   void AcceptWindow(uint64_t connection, IncomingWindow window,
                     std::function<void(absl::Status)> done);
-  // A window that could not even be read.
+  // A window that could not even be read; `from`: as IncomingWindow::sender.
   void RefuseWindow(uint64_t connection, ProfileHolder from, const std::string& profile_id,
                     uint64_t sequence, const absl::Status& why,
                     std::function<void(absl::Status)> done);

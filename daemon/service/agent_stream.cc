@@ -55,7 +55,7 @@ grpc::ByteBuffer Serialise(const v1::DaemonMessage& message) {
 }
 
 // Who answers for what its agent sends.
-ProfileHolder SenderOf(const Peer& peer) {
+ProfileHolder HolderOfPeer(const Peer& peer) {
   return peer.full_agent ? kSite : HolderOf(peer.requester);
 }
 
@@ -112,7 +112,7 @@ bool AgentStream::MayRead() {
     return false;
   // Only a stream that has registered can bring windows.
   if (connection_ == 0) return true;
-  parked_ = pipeline_.AwaitRoom(SenderOf(peer_), [self = shared_from_this()] {
+  parked_ = pipeline_.AwaitRoom(HolderOfPeer(peer_), [self = shared_from_this()] {
     MutexLock lock(&self->mutex_);
     self->parked_ = false;
     self->last_heard_ns_ = SystemClock().MonotonicNs();
@@ -322,10 +322,10 @@ absl::Status AgentStream::HandleWindow(uint64_t connection, const v1::Window& me
     self->Settled(sequence, status);
   };
   if (window.ok()) {
-    window->sender = SenderOf(peer_);
+    window->sender = HolderOfPeer(peer_);
     pipeline_.AcceptWindow(connection, *std::move(window), std::move(settled));
   } else {
-    pipeline_.RefuseWindow(connection, SenderOf(peer_), message.profile_id(), sequence,
+    pipeline_.RefuseWindow(connection, HolderOfPeer(peer_), message.profile_id(), sequence,
                            window.status(), std::move(settled));
   }
   return absl::OkStatus();

@@ -273,7 +273,11 @@ function memoryRemarks() {
     memory.places_left_out > 0
       ? [`${plural(memory.places_left_out, "further place")} left out.`]
       : [];
-  const all = [...hidden, ...none, ...without, ...further];
+  const several =
+    list(memory.events).length > 1
+      ? ["Shares add up samples of several events, each by its period."]
+      : [];
+  const all = [...hidden, ...several, ...none, ...without, ...further];
   return all.length > 0 ? h("p", {class: "quiet"}, all.join(" ")) : null;
 }
 
@@ -291,7 +295,8 @@ section("memory", "Accesses to memory", ["sampled"], () => {
     h("h3", null, "Where loads were found"),
     levelBar(memory.accesses) || h("p", null, "No load tells."),
     h("h3", null, "Their time beyond each border"),
-    borderBars(memory, "Time of loads of the job beyond each border"),
+    borderBars(memory, "Time of loads of the job beyond each border") ||
+      h("p", null, "No load tells."),
     h("h3", null, "How long accesses took"),
     latencyHistogram(memory.accesses, "How long accesses of the job took") ||
       h("p", null, "No access tells."),
