@@ -18,7 +18,7 @@
 #include "agent/experiment/node_experimenter.h"
 #include "agent/experiment/preparation.h"
 #include "agent/link/link_codec.h"
-#include "agent/pipeline/own_cpu.h"
+#include "agent/pipeline/cost/own_cpu.h"
 #include "agent/procfs/guarded/file_server.h"
 #include "agent/procfs/guarded/guarded_files.h"
 #include "agent/reader/unwind_client.h"

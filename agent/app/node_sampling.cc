@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "agent/pipeline/cost/own_cpu.h"
 #include "agent/procfs/read_file.h"
 #include "agent/sample/perf_sample_source.h"
 #include "core/base/log.h"
@@ -34,8 +35,9 @@ absl::StatusOr<OpenedSource> NodeSampling::Open(SamplingOptions options, const P
     LogWarning("the cost of a sample is not known: {}", Text(cost.sample_ns.status()));
   if (!cost.switch_ns.ok())
     LogWarning("what sampling costs at a switch is not known: {}", Text(cost.switch_ns.status()));
-  opened.sample_cost_ns = static_cast<double>(cost.sample_ns.value_or(0));
-  opened.switch_cost_ns = cost.switch_ns.value_or(0);
+  opened.prices = {.sample_ns = static_cast<double>(cost.sample_ns.value_or(0)),
+                   .switch_ns = cost.switch_ns.value_or(0),
+                   .shared_cores = CpusMayShareCores()};
   opened.source = std::move(source);
   return opened;
 }

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "agent/pipeline/own_cpu.h"
+#include "agent/pipeline/cost/own_cpu.h"
 #include "agent/procfs/process_rights.h"
 #include "core/base/cpu_time.h"
 #include "core/base/log.h"
@@ -120,10 +120,12 @@ bool Session::Discover() {
 }
 
 void Session::Sample() {
-  started_ns_ = scanned_ns_ = span_begin_ns_ = tools_.clock->MonotonicNs();
+  started_ns_ = scanned_ns_ = tools_.clock->MonotonicNs();
   windows_.Begin();
-  span_own_cpu_ns_ = CpuNs();
-  span_agent_cpu_ns_ = windows_.agent_cpu_ns();
+  UsedCpu used = UsedSoFar();
+  // The agent's beginning is part of its first span.
+  if (!tools_.cpu_ns) used.agent_ns = windows_.agent_cpu_ns();
+  costs_.Begin(started_ns_, used);
   Announce(NodeProgress::Phase::kSampling);
   const int64_t end_ns = started_ns_ + request_.remaining_ns;
   while (!stop_) {
@@ -146,6 +148,13 @@ void Session::Sample() {
 
 uint64_t Session::CpuNs() const {
   return tools_.cpu_ns ? tools_.cpu_ns() : ThreadCpuNs();
+}
+
+UsedCpu Session::UsedSoFar() const {
+  UsedCpu used;
+  used.session_ns = CpuNs() + (stacks_ == nullptr ? 0 : stacks_->unwind_cpu_ns());
+  used.agent_ns = tools_.cpu_ns ? used.session_ns : AgentCpuNs();
+  return used;
 }
 
 void Session::Rest(int64_t ns) {
@@ -196,41 +205,23 @@ bool Session::MayAlter() const {
 
 // The agent's part is this thread's and that of unwinding: reading code is paid once and does not
 // grow with the frequency.
-GovernorSpan Session::EndSpan() {
-  const int64_t now_ns = tools_.clock->MonotonicNs();
-  const uint64_t own_cpu_ns = CpuNs();
-  const uint64_t stack_cpu_ns = stacks_ == nullptr ? 0 : stacks_->unwind_cpu_ns();
-  return {
-      .wall_ns = now_ns - std::exchange(span_begin_ns_, now_ns),
-      .ranks = ranks_.living(),
-      .job_cpu_ns = std::exchange(span_job_cpu_ns_, 0),
-      .samples = std::exchange(span_samples_, 0),
-      .sample_cost_ns = sample_cost_ns_,
-      .switches = std::exchange(span_switches_, 0),
-      .switch_cost_ns = switch_cost_ns_,
-      .on_share = source_->on_share(),
-      .agent_cpu_ns = own_cpu_ns - std::exchange(span_own_cpu_ns_, own_cpu_ns) + stack_cpu_ns -
-                      std::exchange(stack_cpu_ns_, stack_cpu_ns),
-      .budget_ratio = request_.spec.budget.overhead_ratio * (MayAlter() ? kSamplingPart : 1),
-      .current_hz = source_->setup().frequency_hz,
-      .requested_hz = static_cast<double>(request_.spec.hotspots.frequency_hz),
-  };
+CostSpan Session::EndSpan() {
+  CostSpan span = costs_.EndSpan(tools_.clock->MonotonicNs());
+  GovernorSpan& governor = span.governor;
+  governor.ranks = ranks_.living();
+  governor.on_share = source_->on_share();
+  governor.budget_ratio = request_.spec.budget.overhead_ratio * (MayAlter() ? kSamplingPart : 1);
+  governor.current_hz = source_->setup().frequency_hz;
+  governor.requested_hz = static_cast<double>(request_.spec.hotspots.frequency_hz);
+  return span;
 }
 
 // The agent's own beginning is no reason to sample less: it does not come again.
 void Session::ScanEarly() {
   RecordEnded();
-  GovernorSpan span = EndSpan();
-  span.agent_cpu_ns = 0;
+  CostSpan span = EndSpan();
+  span.other_ns += static_cast<int64_t>(std::exchange(span.governor.lost_to_agent_ns, 0));
   AdjustFrequency(span);
-}
-
-// Of what is not this thread: resolving, measuring, sending, readers, the tracer. The report's account has them too.
-int64_t Session::OtherCpuNs(const GovernorSpan& span) {
-  if (tools_.cpu_ns) return 0;
-  const uint64_t all_ns = AgentCpuNs();
-  const uint64_t used_ns = all_ns - std::exchange(span_agent_cpu_ns_, all_ns);
-  return static_cast<int64_t>(used_ns - std::min(used_ns, span.agent_cpu_ns));
 }
 
 bool Session::FirstScanIsDue(int64_t now_ns) {
@@ -240,14 +231,15 @@ bool Session::FirstScanIsDue(int64_t now_ns) {
   return true;
 }
 
-void Session::AdjustFrequency(const GovernorSpan& span) {
+void Session::AdjustFrequency(const CostSpan& costs) {
+  const GovernorSpan& span = costs.governor;
   const GovernorDecision decision = NextFrequency(span);
   // What the governor cannot lower any more must not starve the altering of all it has.
   const bool lowest = decision.frequency_hz >= span.current_hz;
   const double ratio =
       lowest ? std::min(decision.cost_ratio, span.budget_ratio) : decision.cost_ratio;
   experiment_.Charge(
-      static_cast<int64_t>(ratio * static_cast<double>(span.wall_ns)) + OtherCpuNs(span),
+      static_cast<int64_t>(ratio * static_cast<double>(span.wall_ns)) + costs.other_ns,
       request_.spec.budget.overhead_ratio);
   if (decision.frequency_hz == span.current_hz) return;
   CloseWindow();  // a window has one frequency
@@ -265,13 +257,11 @@ void Session::CloseWindow() {
   facts.setup = source_->setup();
   facts.ranks = ranks_.infos();
   RecordEnded();
-  facts.job_cpu_ns = std::exchange(job_cpu_ns_, 0);
-  facts.rank_wall_ns = std::exchange(rank_wall_ns_, 0);
+  facts.costs = costs_.EndWindow();
   facts.processes = ranks_.DrainTimes();
   if (facts.setup.frequency_hz > 0)
     facts.period_ns = kNsPerSecond * source_->on_share() / facts.setup.frequency_hz;
-  facts.sample_cost_ns = sample_cost_ns_;
-  facts.switching_ns = static_cast<uint64_t>(std::exchange(switching_ns_, 0));
+  facts.sample_cost_ns = costs_.prices().sample_ns;
   facts.experiment = experiment_.Drain();
   for (const Notice& notice : facts.experiment.notices)
     notices_.Say(notice.severity, notice.text, notice.pid);

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "agent/discover/rank_finder.h"
+#include "agent/pipeline/cost/session_costs.h"
 #include "agent/pipeline/ranks/rank_changes.h"
 #include "agent/pipeline/ranks/refusals.h"
 #include "agent/pipeline/ranks/tracked_ranks.h"
@@ -30,15 +31,13 @@
 #include "agent/pipeline/stack_worker.h"
 #include "agent/pipeline/window_delivery.h"
 #include "agent/sample/sample_source.h"
-#include "core/analysis/budget_governor.h"
 #include "core/base/clock.h"
 
 namespace perfd::agent {
 
 struct OpenedSource {
   std::unique_ptr<SampleSource> source;
-  double sample_cost_ns = 0;    // calibrated cost of taking one sample
-  double switch_cost_ns = 0;    // calibrated cost of a switch of a sampled thread
+  SamplingPrices prices;
   std::vector<Notice> thinned;  // what of the request the node leaves out
 };
 
@@ -104,6 +103,7 @@ class Session final : private SampleSink {
   void Sample();
   double Seconds() const;  // since sampling began
   uint64_t CpuNs() const;
+  UsedCpu UsedSoFar() const;
   void Rest(int64_t ns);
   void RestUnlessStopped(int64_t ns);
   void DrainOnce();
@@ -115,9 +115,8 @@ class Session final : private SampleSink {
   void LetGo(int32_t pid);
   bool FirstScanIsDue(int64_t now_ns);
   void ScanEarly();
-  void AdjustFrequency(const GovernorSpan& span);
-  GovernorSpan EndSpan();
-  int64_t OtherCpuNs(const GovernorSpan& span);
+  void AdjustFrequency(const CostSpan& costs);
+  CostSpan EndSpan();
   bool MayAlter() const;
   void FindLoops();
   void CloseWindow();
@@ -165,25 +164,12 @@ class Session final : private SampleSink {
   int64_t next_scan_ns_ = 0;              // for ranks that start late
   std::map<int32_t, Attempts> attempts_;  // by pid; what cannot be added is said once
   int open_failures_ = 0;                 // of the source, while programs lived
-  double sample_cost_ns_ = 0;
-  double switch_cost_ns_ = 0;
-  uint64_t job_cpu_ns_ = 0;       // used since the window began
-  uint64_t rank_wall_ns_ = 0;     // lived since the window began, summed over ranks
-  int64_t living_ns_ = 0;         // when living ranks were counted last
-  uint64_t last_living_ = 0;      // and how many, if any
-  double switching_ns_ = 0;       // switches cost so much since the window began
-  uint64_t span_job_cpu_ns_ = 0;  // used, and samples seen, since the governor last looked
-  uint64_t span_samples_ = 0;
-  uint64_t span_switches_ = 0;
-  int64_t span_begin_ns_ = 0;
-  uint64_t span_own_cpu_ns_ = 0;    // of this thread when the governor last looked
-  uint64_t span_agent_cpu_ns_ = 0;  // of all
+  SessionCosts costs_;
   bool first_sample_announced_ = false;
 
   std::unique_ptr<StackWorker> stacks_;  // null: no stacks to unwind
   StackChoice stack_choice_;
   std::vector<StackTask> chosen_stacks_;  // of this drain
-  uint64_t stack_cpu_ns_ = 0;             // of unwinding when the governor last looked
 };
 
 }  // namespace perfd::agent

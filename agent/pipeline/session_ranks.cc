@@ -43,8 +43,7 @@ Session::Taken Session::OpenSource(const Discovery& discovery) {
     return Taken::kRefused;
   }
   source_ = std::move(source->source);
-  sample_cost_ns_ = source->sample_cost_ns;
-  switch_cost_ns_ = source->switch_cost_ns;
+  costs_.SetPrices(source->prices);
   for (const Notice& notice : source->thinned) notices_.Say(notice.severity, notice.text, 0);
   Taken all = Taken::kGone;
   for (const RankInfo& info : discovery.ranks) {
@@ -125,7 +124,7 @@ void Session::RecordEnded() {
   std::vector<const TrackedProcess*> ended, changed;
   const uint64_t begin_cpu_ns = CpuNs();
   const CpuUse used = ranks_.Refresh(drained_ns_, &ended, &changed);
-  span_own_cpu_ns_ += CpuNs() - begin_cpu_ns;  // nothing that the governor could steer
+  costs_.RecordFixed(CpuNs() - begin_cpu_ns);
   for (const TrackedProcess* process : changed) {
     LetGo(process->info.pid);
     notices_.Warning(ChangedOwnerError(*process), process->info.pid);
@@ -135,19 +134,11 @@ void Session::RecordEnded() {
                                   absl::StrCat(Who(info), ": samples in what it has mapped since ",
                                                "count as unknown: ", status.message())),
                      info.pid);
-  job_cpu_ns_ += used.cpu_ns;
-  // Those that have ended since the last look are not counted any more: rather too short a life
-  // than too long. A pause between two programs of the job says nothing about how many live at a
-  // time.
-  if (ranks_.living() > 0) last_living_ = static_cast<uint64_t>(ranks_.living());
-  const int64_t now_ns = tools_.clock->MonotonicNs();
-  const int64_t last_ns = std::max(std::exchange(living_ns_, now_ns), started_ns_);
-  rank_wall_ns_ += last_living_ * static_cast<uint64_t>(std::max<int64_t>(0, now_ns - last_ns));
-  span_job_cpu_ns_ += used.cpu_ns;
-  span_switches_ += used.switches;
-  switching_ns_ += KernelSamplingNs({.switches = used.switches,
-                                     .switch_cost_ns = switch_cost_ns_,
-                                     .on_share = source_->on_share()});
+  costs_.Record({.ranks = used,
+                 .agent = UsedSoFar(),
+                 .living = ranks_.living(),
+                 .on_share = source_->on_share(),
+                 .now_ns = tools_.clock->MonotonicNs()});
   for (const TrackedProcess* process : ended) {
     if (!ranks_.Lives(process->info.pid)) LetGo(process->info.pid);
     if (!process->helper) changes_.Ended(process->info, Seconds());
@@ -164,13 +155,15 @@ void Session::FindNewRanks() {
   auto discovery =
       tools_.finder->Find(request_.spec.target, request_.spec.ranks, request_.requester, &scan_);
   const uint64_t cost_ns = CpuNs() - begin_ns;
-  span_own_cpu_ns_ += cost_ns;  // nothing that the governor could steer
+  costs_.RecordFixed(cost_ns);
   next_scan_ns_ = now + std::max(kScanNs, kScanShare * static_cast<int64_t>(cost_ns));
   RecordRefusals(discovery);
   if (!discovery.ok()) return;
   notices_.Say(discovery->launchers, target.tree);
   for (const RankInfo& info : discovery->ranks) {
-    if (!ranks_.Knows(info) && AddRank(info) == Taken::kYes) changes_.Joined(info, Seconds());
+    if (ranks_.Knows(info) || AddRank(info) != Taken::kYes) continue;
+    changes_.Joined(info, Seconds());
+    costs_.RecordUnseen();  // how long it has waited until now
   }
 }
 

@@ -51,7 +51,7 @@ void Session::OnSample(const perfd::Sample& sample) {
     accounting.Drop(DropReason::kForeignProcess);
     return;
   }
-  ++span_samples_;
+  costs_.RecordSample();
   const WindowThread thread{process->info.rank, sample.pid, sample.tid};
   // Of a kernel sample, where its thread came from.
   const RuntimeAddress ip = sample.kernel ? sample.entry.user_ip : sample.ip;
@@ -76,6 +76,7 @@ void Session::OnTask(const TaskEvent& event) {
   switch (event.kind) {
     case TaskEvent::Kind::kProcessForked:
       if (experiment_.active() && IsShadow(event.pid)) break;
+      if (ranks_.Contains(event.parent_pid)) costs_.RecordThreadStart();
       if (ranks_.AddChild(event.parent_pid, event.pid, now) != nullptr)
         children_.push_back(event.pid);
       break;
@@ -87,6 +88,8 @@ void Session::OnTask(const TaskEvent& event) {
       }
       break;
     case TaskEvent::Kind::kThreadStarted:
+      if (ranks_.Contains(event.pid)) costs_.RecordThreadStart();
+      break;
     case TaskEvent::Kind::kExited:
     case TaskEvent::Kind::kRenamed:
       break;
@@ -95,6 +98,7 @@ void Session::OnTask(const TaskEvent& event) {
 
 void Session::OnLost(uint64_t records) {
   windows_.accounting().lost += records;
+  costs_.RecordUnseen();
 }
 void Session::OnThrottled() {
   ++windows_.accounting().throttled;
@@ -108,6 +112,7 @@ void Session::OnMalformed() {
 void Session::OnLateThread(int32_t pid, int32_t /*tid*/, uint64_t cpu_ns) {
   if (!ranks_.Contains(pid)) return;
   ++windows_.accounting().late_threads;
+  costs_.RecordUnseen();
   windows_.accounting().late_thread_cpu_ns += cpu_ns;
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "agent/pipeline/own_cpu.h"
+#include "agent/pipeline/cost/own_cpu.h"
 #include "agent/pipeline/resolve_window.h"
 
 namespace perfd::agent {
@@ -69,11 +69,13 @@ void SessionWindows::Close(WindowFacts facts) {
   raw->ranks = std::move(facts.ranks);
   const uint64_t agent_cpu_ns = AgentCpuNs();
   raw->overhead.agent_cpu_ns = agent_cpu_ns - std::exchange(agent_cpu_ns_, agent_cpu_ns);
-  raw->overhead.job_cpu_ns = facts.job_cpu_ns;
-  raw->overhead.rank_wall_ns = facts.rank_wall_ns;
+  raw->overhead.lost_to_agent_ns =
+      std::min(facts.costs.lost_to_agent_ns, raw->overhead.agent_cpu_ns);
+  raw->overhead.job_cpu_ns = facts.costs.job_cpu_ns;
+  raw->overhead.rank_wall_ns = facts.costs.rank_wall_ns;
   raw->overhead.kernel_sampling_ns =
       static_cast<uint64_t>(static_cast<double>(raw->accounting.seen) * facts.sample_cost_ns) +
-      facts.switching_ns;
+      static_cast<uint64_t>(facts.costs.switching_ns);
   raw->overhead.stops = facts.experiment.stops;
   raw->overhead.stop_ns = facts.experiment.stop_ns;
   raw->findings.measurements = std::move(facts.experiment.measurements);

@@ -13,6 +13,7 @@
 #include <memory>
 #include <vector>
 
+#include "agent/pipeline/cost/session_costs.h"
 #include "agent/pipeline/experimenter.h"
 #include "agent/pipeline/read_budget.h"
 #include "agent/pipeline/resolver.h"
@@ -30,13 +31,11 @@ int64_t WindowLengthNs(int64_t duration_ns, int windows_sent);
 struct WindowFacts {
   SamplingSetup setup;
   std::vector<RankInfo> ranks;
-  uint64_t job_cpu_ns = 0;
-  uint64_t rank_wall_ns = 0;  // ranks lived so long in this window, summed over them
+  WindowCosts costs;
   std::vector<ProcessTime> processes;
   double period_ns =
       0;  // of CPU time between two samples of a thread while events are on; 0: not known
   double sample_cost_ns = 0;
-  uint64_t switching_ns = 0;  // what the switches of sampled threads cost
   ExperimentUpdate experiment;
 };
 

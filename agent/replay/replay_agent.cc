@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/link/link_codec.h"
-#include "agent/pipeline/own_cpu.h"
+#include "agent/pipeline/cost/own_cpu.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 
@@ -122,8 +122,8 @@ std::vector<NodeCheck> ReplayAgent::OnDoctor() {
   check.name = "recording";
   check.ok = index_.damage.ok();
   check.optional = true;
-  check.found = absl::StrCat(options_.path, ": ", index_.processes.size(), " processes, ",
-                             EventsOf(index_));
+  check.found =
+      absl::StrCat(options_.path, ": ", index_.processes.size(), " processes, ", EventsOf(index_));
   if (!check.ok) check.fix = std::string(index_.damage.message());
   return {check};
 }

@@ -20,7 +20,6 @@ constexpr int64_t kRescanNs = kNsPerSecond;
 constexpr int64_t kSlotNs = 100 * kNsPerMs;
 // Slots that end a little late, as they do on a busy node, are late on and off alike.
 constexpr int64_t kHeldUpNs = 5 * kSlotNs;
-constexpr size_t kMostOpened = 64;  // by one Drain
 constexpr int kMostStackThreads = 1024;
 
 // `lost`: of this ring since its begin, as its records or its counter say; they tell of the same losses.
@@ -261,7 +260,7 @@ void PerfSampleSource::OnTaskRecord(const TaskEvent& event, SampleRing& ring) {
   if (by_cgroup_) return;
   switch (event.kind) {
     case TaskEvent::Kind::kThreadStarted:
-      started_.emplace_back(event.pid, event.tid);
+      new_threads_.Announce(event.pid, event.tid);
       break;
     case TaskEvent::Kind::kProcessForked:
       rings_.RecordForked(event.pid);
@@ -277,18 +276,18 @@ void PerfSampleSource::OnTaskRecord(const TaskEvent& event, SampleRing& ring) {
   }
 }
 
-// The last that have started may still run. A program that makes thousands of threads a second does not pay for being followed: most
-// have ended before they could be opened, and those that stay are found by the rescan.
+// Those that are left out and stay are found by the rescan.
 void PerfSampleSource::FollowThreads(SampleSink& sink) {
-  const size_t left_out = started_.size() - std::min(started_.size(), kMostOpened);
-  for (size_t i = 0; i < started_.size(); ++i) {
-    const auto& [pid, tid] = started_[i];
-    if (i < left_out)
-      sink.OnLateThread(pid, tid, 0);
-    else
-      rings_.OpenThread(pid, tid, /*announced=*/true);
+  new_threads_.Learn([this](int32_t tid) { return rings_.HasRing(tid); });
+  const NewThreads::Choice choice = new_threads_.Next();
+  for (const NewThread& thread : choice.left_out) {
+    rings_.LeaveOut(thread.tid);
+    sink.OnLateThread(thread.pid, thread.tid, 0);
   }
-  started_.clear();
+  for (const NewThread& thread : choice.open) {
+    const absl::Status opened = rings_.OpenThread(thread.pid, thread.tid, /*announced=*/true);
+    if (opened.ok() || absl::IsNotFound(opened)) new_threads_.Given(thread.tid);
+  }
   rings_.FollowLeaders();
   const int64_t now_ns = clock_->MonotonicNs();
   if (now_ns < next_rescan_ns_) return;

@@ -20,7 +20,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "agent/procfs/procfs.h"
-#include "agent/sample/duty_cycle.h"
+#include "agent/sample/pace/duty_cycle.h"
+#include "agent/sample/pace/new_threads.h"
 #include "agent/sample/sample_source.h"
 #include "agent/sample/thread_rings.h"
 #include "core/base/clock.h"
@@ -73,7 +74,7 @@ class PerfSampleSource final : public SampleSource {
   bool by_cgroup_ = false;
   int64_t next_rescan_ns_ = 0;
   absl::flat_hash_set<int32_t> cgroup_pids_;
-  std::vector<std::pair<int32_t, int32_t>> started_;  // pid, tid of FORK records not yet opened
+  NewThreads new_threads_;
 };
 
 }  // namespace perfd::agent

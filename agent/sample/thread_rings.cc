@@ -62,6 +62,11 @@ absl::StatusOr<OpenedRing> OpenRing(const perf_event_attr& attr, const PerfTarge
   return OpenedRing{std::move(ring), attr};
 }
 
+bool HasEnded(const ProcFs& procfs, int32_t pid) {
+  const absl::StatusOr<ProcessStatus> status = procfs.Status(pid);
+  return status.ok() && (status->state == 'Z' || status->state == 'X');
+}
+
 }  // namespace
 
 std::vector<int32_t> ParseCpuList(absl::string_view text) {
@@ -84,10 +89,6 @@ ThreadRings::ThreadRings(ProcFs procfs, ChosenEvent event, uint64_t ring_bytes, 
       event_(std::move(event)),
       maker_(std::make_unique<RingMaker>(ring_bytes, budget)),
       clock_offset_ns_(PerfClockOffsetNs(procfs_)) {}
-
-bool ThreadRings::HasRing(int32_t tid) const {
-  return open_tids_.contains(tid);
-}
 
 void ThreadRings::Add(PerfRing ring, const perf_event_attr& attr, int32_t pid, int32_t tid) {
   const int32_t id = tid != 0 ? tid : static_cast<int32_t>(rings_.size());
@@ -210,19 +211,25 @@ void ThreadRings::ReportLate(int32_t pid, int32_t tid) {
   if (!cpu_ns.ok() || *cpu_ns > 0) late_.push_back({pid, tid, cpu_ns.ok() ? *cpu_ns : 0});
 }
 
-void ThreadRings::OpenThread(int32_t pid, int32_t tid, bool announced) {
-  if (!processes_.contains(pid) || HasRing(tid)) return;
+absl::Status ThreadRings::OpenThread(int32_t pid, int32_t tid, bool announced) {
+  if (!processes_.contains(pid) || HasRing(tid)) return absl::OkStatus();
   const absl::Status status = Open(pid, tid);
   // A thread that is listed but cannot be opened any more is ending: it was sampled until now, or has been announced.
   const bool was_missed = announced || !absl::IsNotFound(status);
-  if (was_missed && !failed_tids_.contains(tid)) ReportLate(pid, tid);
-  if (status.ok() || absl::IsNotFound(status)) {
-    failed_tids_.erase(tid);
-    return;
+  if (was_missed && !told_late_.contains(tid)) {
+    if (absl::IsNotFound(status))
+      late_.push_back({pid, tid, 0});  // how long it ran nobody can tell any more
+    else
+      ReportLate(pid, tid);
   }
-  if (failed_tids_.insert(tid).second && failed_tids_.size() == 1) {
+  if (status.ok() || absl::IsNotFound(status)) {
+    told_late_.erase(tid);
+    return status;
+  }
+  if (told_late_.insert(tid).second && told_late_.size() == 1) {
     LogWarning("a new thread cannot be sampled: {}", Text(status));
   }
+  return status;
 }
 
 void ThreadRings::RecordForked(int32_t pid) {
@@ -262,12 +269,7 @@ void ThreadRings::CloseProcess(int32_t pid) {
   }
 }
 
-bool ThreadRings::HasEnded(int32_t pid) const {
-  const absl::StatusOr<ProcessStatus> status = procfs_.Status(pid);
-  return status.ok() && (status->state == 'Z' || status->state == 'X');
-}
-
-void ThreadRings::RescanProcess(int32_t pid) {
+void ThreadRings::RescanProcess(int32_t pid, const absl::flat_hash_set<int32_t>& told) {
   const absl::StatusOr<std::vector<int32_t>> tids = procfs_.Threads(pid);
   const bool gone = absl::IsNotFound(tids.status()) || !IsSame(pid);
   if (gone) CloseProcess(pid);
@@ -283,8 +285,9 @@ void ThreadRings::RescanProcess(int32_t pid) {
   }
   for (const int32_t tid : *tids) {
     // The leader of a process can end before its threads: it stays listed, and there is nothing to sample.
-    if (HasRing(tid) || (tid == pid && HasEnded(pid))) continue;
-    OpenThread(pid, tid, /*announced=*/false);
+    if (HasRing(tid) || (tid == pid && HasEnded(procfs_, pid))) continue;
+    if (told.contains(tid)) told_late_.insert(tid);
+    OpenThread(pid, tid, /*announced=*/false).IgnoreError();  // said, and tried again
     // A leader without a ring that runs: a thread that was too young to have one has called exec.
     if (tid == pid && HasRing(pid)) execs_.push_back(pid);
   }
@@ -296,7 +299,7 @@ void ThreadRings::FollowLeaders() {
     if (tries-- > 0) pids.push_back(pid);
   }
   for (const int32_t pid : pids) {
-    if (processes_.contains(pid) && !HasRing(pid)) RescanProcess(pid);
+    if (processes_.contains(pid) && !HasRing(pid)) RescanProcess(pid, told_late_);
   }
   absl::erase_if(leader_ended_, [](const auto& entry) { return entry.second <= 0; });
 }
@@ -305,7 +308,9 @@ void ThreadRings::Rescan() {
   if (!rings_.empty() && rings_.front()->tid == 0) return;  // a cgroup needs none
   std::vector<int32_t> pids;
   for (const auto& [pid, start_ticks] : processes_) pids.push_back(pid);
-  for (const int32_t pid : pids) RescanProcess(pid);
+  // Those that have ended are forgotten.
+  const absl::flat_hash_set<int32_t> told = std::exchange(told_late_, {});
+  for (const int32_t pid : pids) RescanProcess(pid, told);
 }
 
 void ThreadRings::Sweep() {

@@ -68,12 +68,16 @@ class ThreadRings {
   absl::Status AddCgroup(const std::string& directory);
   // A thread that started after its process was added. Failures are counted as late threads and tried again.
   // `announced`: by a FORK record, so it has run unseen even when it is gone by now.
-  void OpenThread(int32_t pid, int32_t tid, bool announced);
+  // kNotFound: it is gone.
+  absl::Status OpenThread(int32_t pid, int32_t tid, bool announced);
+  // Not opened until the next Rescan, by somebody who tells of it.
+  void LeaveOut(int32_t tid) { told_late_.insert(tid); }
   // A process was forked by one of ours: should it be added, what it ran until then is late.
   void RecordForked(int32_t pid);
   void RecordExec(SampleRing& seen_in, int32_t pid);
   void RecordExit(SampleRing& ring);
   void CloseProcess(int32_t pid);
+  bool HasRing(int32_t tid) const { return open_tids_.contains(tid); }
   void Rescan();
   // Every Drain: looks whether a process goes on after its leader ended.
   void FollowLeaders();
@@ -117,9 +121,8 @@ class ThreadRings {
   absl::Status OpenAllThreads(int32_t pid);
   void ForgetRingsFrom(size_t first);
   void ReportLate(int32_t pid, int32_t tid);
-  void RescanProcess(int32_t pid);
-  bool HasRing(int32_t tid) const;
-  bool HasEnded(int32_t pid) const;
+  // `told`: what was in told_late_ before.
+  void RescanProcess(int32_t pid, const absl::flat_hash_set<int32_t>& told);
   // `attr`: of its event.
   void Add(PerfRing ring, const perf_event_attr& attr, int32_t pid, int32_t tid);
   absl::Status MayRest(SampleRing& ring);
@@ -134,7 +137,7 @@ class ThreadRings {
   std::vector<std::unique_ptr<SampleRing>> rings_;
   absl::flat_hash_map<int32_t, Process> processes_;  // by pid
   absl::flat_hash_set<int32_t> open_tids_;
-  absl::flat_hash_set<int32_t> failed_tids_;  // reported late already, tried again by each Rescan
+  absl::flat_hash_set<int32_t> told_late_;  // without a ring, tried again by each Rescan
   absl::flat_hash_set<int32_t> forked_;
   absl::flat_hash_map<int32_t, int> leader_ended_;  // pid -> how often to look again
   std::vector<LateThread> late_;

@@ -10,6 +10,27 @@
 
 namespace perfd::agent {
 
+// What processes used of their CPUs between two looks.
+struct CpuUse {
+  uint64_t cpu_ns = 0;
+  uint64_t switches =
+      0;  // times a thread was put on a CPU; those of threads that ended in between are missing
+  uint64_t wait_ns = 0;   // threads wanted a CPU and had none; the same are missing
+  uint64_t appeared = 0;  // threads that were not there at the look before
+  uint64_t ended = 0;     // threads and processes that were
+  bool unknown = false;   // the system did not tell of all threads
+
+  CpuUse& operator+=(const CpuUse& other) {
+    cpu_ns += other.cpu_ns;
+    switches += other.switches;
+    wait_ns += other.wait_ns;
+    appeared += other.appeared;
+    ended += other.ended;
+    unknown |= other.unknown;
+    return *this;
+  }
+};
+
 struct ThreadTime {
   uint64_t run_ns = 0;   // on a CPU
   uint64_t wait_ns = 0;  // wanted one and had none

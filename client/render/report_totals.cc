@@ -79,7 +79,12 @@ std::string CostLine(const Report& report) {
       report.overhead_ratio * 100, Seconds(ToSeconds(o.kernel_sampling_ns)), StopText(o),
       Seconds(ToSeconds(o.job_cpu_ns)), Percent(report.status.spec.budget.overhead_ratio));
   absl::StrAppend(&text, "  agents used ", Seconds(ToSeconds(o.agent_cpu_ns)),
-                  " s of CPU time beside the job\n");
+                  " s of CPU time beside the job",
+                  o.lost_to_agent_ns < o.agent_cpu_ns
+                      ? absl::StrCat(", by which it can have lost ",
+                                     Seconds(ToSeconds(o.lost_to_agent_ns)), " s at most")
+                      : "",
+                  "\n");
   const AddedWall wall = AddedWallOf(report);
   if (wall.ratio <= 0) return text;
   absl::StrAppendFormat(&text,

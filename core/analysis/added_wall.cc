@@ -32,10 +32,10 @@ AddedWall AddedWallOf(const Report& report) {
   AddedWall wall;
   wall.sampling_ns = OverNs(report.overhead.kernel_sampling_ns,
                             AtATime(lived_ns, covered_ns, report.ranks.size()));
-  wall.agents_ns =
-      OverNs(report.overhead.agent_cpu_ns, AtATime(all_nodes_ns, covered_ns, report.nodes.size()));
-  wall.injection_ns =
-      std::clamp<int64_t>(report.findings.injection.added_wall_ns, 0, static_cast<int64_t>(kMostNs));
+  wall.agents_ns = OverNs(report.overhead.lost_to_agent_ns,
+                          AtATime(all_nodes_ns, covered_ns, report.nodes.size()));
+  wall.injection_ns = std::clamp<int64_t>(report.findings.injection.added_wall_ns, 0,
+                                          static_cast<int64_t>(kMostNs));
   if (covered_ns > 0)
     wall.ratio = static_cast<double>(wall.TotalNs()) / static_cast<double>(covered_ns);
   return wall;

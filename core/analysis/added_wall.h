@@ -3,7 +3,7 @@
 // Shape    AddedWallOf(report): sampling, agents, injection, their sum and its share of the time that was covered.
 // Model    the threads of a rank wait for each other, so what sampling takes from them adds up; ranks and nodes are held up side
 //          by side, so their mean counts, of those that live at a time: one that has ended does not thin out what the others
-//          lose. The agent takes its CPU time from the job, as on a node without a free core.
+//          lose. Of the agent's CPU time counts what ranks can have lost by it (agent/pipeline/cost/agent_share.h).
 //          Everything is estimated, on the high side for a rank of the mean, except the stops and pauses of the injection,
 //          which are measured.
 // Units    ns.

@@ -18,7 +18,8 @@ double Clamp(double frequency_hz, double requested_hz) {
 }
 
 double AddedWallNs(const GovernorSpan& span) {
-  return KernelSamplingNs(span) / std::max(1, span.ranks) + static_cast<double>(span.agent_cpu_ns);
+  return KernelSamplingNs(span) / std::max(1, span.ranks) +
+         static_cast<double>(span.lost_to_agent_ns);
 }
 
 GovernorDecision Lower(const GovernorSpan& span, GovernorDecision decision, double alarm) {

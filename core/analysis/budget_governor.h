@@ -4,7 +4,7 @@
 // Units    Hz as double; ns of CPU time; ratios of wall time. Stops and pauses of ranks are no part of it: a lower
 //          frequency would not spare them, and core/analysis/injection_budget.h keeps them within the budget.
 // Model    what interrupts one thread of a rank is waited for by the others (barriers): the costs of a rank's threads add up
-//          to wall time, those of ranks side by side do not; the agent takes its time from the job. Pessimistic on purpose.
+//          to wall time, those of ranks side by side do not; of the agent's time counts what ranks lost to it (agent/pipeline/cost/agent_share.h). Pessimistic on purpose.
 // Threads  thread-safe (pure).
 // Source   design P4. Decrease fast, recover slowly: after the AIMD rule of Chiu and Jain (Computer
 //          Networks 17, 1989), with a recovery of 10 % per span. 80 %: room for one span's surprise. Switches:
@@ -27,17 +27,17 @@ inline constexpr double kGovernorRecovery = 1.1;
 // What was seen since the last decision.
 struct GovernorSpan {
   int64_t wall_ns = 0;
-  int ranks = 1;              // that live
-  uint64_t job_cpu_ns = 0;    // CPU time of the ranks
-  uint64_t samples = 0;       // taken by the kernel, kept or not
-  double sample_cost_ns = 0;  // calibrated cost of one sample
-  uint64_t switches = 0;      // times a thread of the ranks was put on a CPU
-  double switch_cost_ns = 0;  // what one costs more while its thread's event is on
-  double on_share = 1;        // of the time events are on
-  uint64_t agent_cpu_ns = 0;  // CPU time of agent and readers
-  double budget_ratio = 0;    // allowed cost / wall time
-  double current_hz = 0;      // in force in this span
-  double requested_hz = 0;    // asked for by the user
+  int ranks = 1;                  // that live
+  uint64_t job_cpu_ns = 0;        // CPU time of the ranks
+  uint64_t samples = 0;           // taken by the kernel, kept or not
+  double sample_cost_ns = 0;      // calibrated cost of one sample
+  uint64_t switches = 0;          // times a thread of the ranks was put on a CPU
+  double switch_cost_ns = 0;      // what one costs more while its thread's event is on
+  double on_share = 1;            // of the time events are on
+  uint64_t lost_to_agent_ns = 0;  // of the ranks' time, to what the frequency steers of the agent
+  double budget_ratio = 0;        // allowed cost / wall time
+  double current_hz = 0;          // in force in this span
+  double requested_hz = 0;        // asked for by the user
 };
 
 struct GovernorDecision {

@@ -255,6 +255,7 @@ Json ReportToJson(const Report& report) {
           {"accounting", AccountingToJson(report.accounting)},
           {"overhead",
            {{"agent_cpu_ns", o.agent_cpu_ns},
+            {"lost_to_agent_ns", o.lost_to_agent_ns},
             {"kernel_sampling_ns", o.kernel_sampling_ns},
             {"kernel_sampling_provenance", "estimated"},
             {"job_cpu_ns", o.job_cpu_ns},

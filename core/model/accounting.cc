@@ -37,6 +37,7 @@ Accounting& Accounting::operator+=(const Accounting& other) {
 
 OverheadFigures& OverheadFigures::operator+=(const OverheadFigures& other) {
   agent_cpu_ns += other.agent_cpu_ns;
+  lost_to_agent_ns += other.lost_to_agent_ns;
   kernel_sampling_ns += other.kernel_sampling_ns;
   job_cpu_ns += other.job_cpu_ns;
   stop_ns += other.stop_ns;

@@ -55,6 +55,8 @@ struct OverheadFigures {
   // How long ranks lived in the same span, summed over them; 0: not told. A rank that ended counts until its end; while none
   // lives (a job between two steps) the number of before counts.
   uint64_t rank_wall_ns = 0;
+  // Estimated: what the ranks can have lost by agent_cpu_ns, at most (agent/pipeline/cost/agent_share.h); all of it if nobody told.
+  uint64_t lost_to_agent_ns = 0;
 
   OverheadFigures& operator+=(const OverheadFigures& other);
   bool operator==(const OverheadFigures&) const = default;

@@ -93,6 +93,7 @@ absl::StatusOr<Accounting> FromProto(const v1::Accounting& accounting, uint64_t 
 v1::Overhead ToProto(const OverheadFigures& overhead) {
   v1::Overhead out;
   out.set_agent_cpu_ns(overhead.agent_cpu_ns);
+  out.set_lost_to_agent_ns(overhead.lost_to_agent_ns);
   out.set_kernel_sampling_ns(overhead.kernel_sampling_ns);
   out.set_job_cpu_ns(overhead.job_cpu_ns);
   out.set_stop_ns(overhead.stop_ns);
@@ -109,6 +110,9 @@ absl::StatusOr<OverheadFigures> FromProto(const v1::Overhead& overhead, uint64_t
   out.stop_ns = overhead.stop_ns();
   out.stops = overhead.stops();
   out.rank_wall_ns = overhead.rank_wall_ns();
+  out.lost_to_agent_ns = overhead.has_lost_to_agent_ns()
+                             ? std::min(overhead.lost_to_agent_ns(), out.agent_cpu_ns)
+                             : out.agent_cpu_ns;
   for (uint64_t value : {out.agent_cpu_ns, out.kernel_sampling_ns, out.job_cpu_ns, out.stop_ns,
                          out.stops, out.rank_wall_ns}) {
     RETURN_IF_ERROR(CheckTotal(value, "overhead", limit));

@@ -193,29 +193,39 @@ void TrackedRanks::CountSuspension(TrackedProcess& process, int64_t since_ns) {
   if (since_ns > 0) process.suspended.ns += std::max<int64_t>(0, read_ns_ - since_ns);
 }
 
-// What it has used since the last time.
+// What it has used since the last time. At the first look all its threads are new, whether they began since or not.
 CpuUse TrackedRanks::CountUse(TrackedProcess& process, int64_t read_ns) {
   ProcessUse& use = process.use;
-  CpuUse all = use.all;
-  all.cpu_ns = procfs_.CpuNs(process.info.pid, 0).value_or(use.all.cpu_ns);
+  CpuUse used;
+  const uint64_t cpu_ns = procfs_.CpuNs(process.info.pid, 0).value_or(use.cpu_ns);
+  used.cpu_ns = cpu_ns - std::min(cpu_ns, std::exchange(use.cpu_ns, cpu_ns));
   if (const auto threads = procfs_.Schedule(process.info.pid); threads.ok()) {
-    all.switches = 0;
     const auto before = std::exchange(use.threads, {});
+    uint64_t known = 0;
     for (const ThreadSchedule& now : *threads) {
-      all.switches += now.switches;
       const auto found = before.find(now.tid);
+      if (found != before.end()) ++known;
       const ThreadSchedule last = found == before.end() ? ThreadSchedule{} : found->second;
+      const uint64_t wait_ns = now.wait_ns - std::min(now.wait_ns, last.wait_ns);
       ThreadTime& time = use.window.threads[now.tid];
       time.run_ns += now.run_ns - std::min(now.run_ns, last.run_ns);
-      time.wait_ns += now.wait_ns - std::min(now.wait_ns, last.wait_ns);
+      time.wait_ns += wait_ns;
+      used.wait_ns += wait_ns;
+      used.switches += now.switches - std::min(now.switches, last.switches);
       use.threads.emplace(now.tid, now);
     }
+    used.ended = before.size() - known;
+    if (!before.empty()) used.appeared = threads->size() - known;
+    // A process that ran, none of whose threads did: a kernel without these figures.
+    const bool told = std::any_of(threads->begin(), threads->end(),
+                                  [](const ThreadSchedule& thread) { return thread.run_ns > 0; });
+    used.unknown = !told && cpu_ns > 0;
+  } else {
+    used.unknown = true;
   }
   use.window.lived_ns += static_cast<uint64_t>(std::max<int64_t>(0, read_ns - use.seen_ns));
   use.seen_ns = std::max(use.seen_ns, read_ns);
-  const CpuUse last = std::exchange(use.all, all);
-  return {all.cpu_ns - std::min(all.cpu_ns, last.cpu_ns),
-          all.switches - std::min(all.switches, last.switches)};
+  return used;
 }
 
 std::vector<ProcessTime> TrackedRanks::DrainTimes() {
@@ -242,24 +252,25 @@ CpuUse TrackedRanks::Refresh(int64_t read_ns, std::vector<const TrackedProcess*>
     const bool forget = told && process.helper && read_ns - process.ended_ns > kKeepEndedNs;
     it = forget ? processes_.erase(it) : std::next(it);
   }
-  CpuUse used;
+  CpuUse used{.ended = told_.size()};
   for (auto& [pid, process] : processes_) {
     const bool had_ended = process.ended;
     if (!process.ended && HasEnded(process)) {
       process.ended = true;
       if (!process.changed_owner) ended->push_back(&process);
     }
-    if (process.changed_owner && !std::exchange(process.change_told, true))
+    if (process.changed_owner && !std::exchange(process.change_told, true)) {
       changed->push_back(&process);
+      ++used.ended;
+    }
     if (process.ended && !had_ended) {
       process.ended_ns = read_ns;
       CountLastLife(process.use, read_ns);
+      ++used.ended;
     }
     if (process.ended) continue;
-    const CpuUse more = CountUse(process, read_ns);
+    used += CountUse(process, read_ns);
     CountSuspension(process, since_ns);
-    used.cpu_ns += more.cpu_ns;
-    used.switches += more.switches;
   }
   return used;
 }

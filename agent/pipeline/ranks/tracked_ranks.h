@@ -30,16 +30,9 @@
 
 namespace perfd::agent {
 
-// What a process used of its CPUs.
-struct CpuUse {
-  uint64_t cpu_ns = 0;
-  uint64_t switches =
-      0;  // times a thread was put on a CPU; those of threads that ended in between are missing
-};
-
-// The same of one process, up to the last Refresh.
+// What a process used of its CPUs up to the last Refresh.
 struct ProcessUse {
-  CpuUse all;
+  uint64_t cpu_ns = 0;
   int64_t seen_ns = 0;                        // by then it had lived as long as `window` says
   std::map<int32_t, ThreadSchedule> threads;  // by tid, those that lived then
   ProcessTime window;                         // since the last DrainTimes

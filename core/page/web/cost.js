@@ -112,6 +112,13 @@ function costTable() {
       "estimated",
     ],
     o.agent_cpu_ns > 0 && ["CPU time of the agents", "", time(o.agent_cpu_ns), "", "live"],
+    o.lost_to_agent_ns > 0 && [
+      "lost to the agents, at most",
+      "",
+      time(o.lost_to_agent_ns),
+      "",
+      "estimated",
+    ],
     o.job_cpu_ns > 0 && ["CPU time of the job", "", time(o.job_cpu_ns), "", "live"],
   ].filter(Boolean);
   if (rows.length === 0) return null;

@@ -117,7 +117,7 @@ class SessionTest : public testing::Test {
                                 const Discovery&) -> absl::StatusOr<OpenedSource> {
       OpenedSource opened;
       opened.source = std::make_unique<FakeSampleSource>(script_);
-      opened.sample_cost_ns = sample_cost_ns_;
+      opened.prices = {.sample_ns = sample_cost_ns_, .shared_cores = false};
       return opened;
     };
     tools_.claim_pids = [](const std::vector<int32_t>&) { return std::vector<int32_t>(); };

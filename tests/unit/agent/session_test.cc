@@ -61,6 +61,34 @@ TEST_F(SessionTest, SaysThatTheClockOfItsNodeIsOff) {
   }
 }
 
+// Of a rank that waits for no CPU the agent takes nothing, once it has begun; of one whose threads nobody sees all may be lost.
+TEST_F(SessionTest, WindowsTellWhatRanksCanHaveLostToTheAgent) {
+  bool starts_threads = false;
+  script_.on_drain = [&](SampleSink& sink, int drain) {
+    AddRank(kPid, 150 + static_cast<uint64_t>(10 * drain));
+    if (starts_threads) {
+      TaskEvent event{};
+      event.kind = TaskEvent::Kind::kThreadStarted;
+      event.pid = kPid;
+      event.tid = 5000 + drain;
+      sink.OnTask(event);
+    }
+  };
+  const auto lost = [&](bool starts) {
+    starts_threads = starts;
+    output_.windows.clear();
+    Run();
+    OverheadFigures all;
+    for (const Window& window : output_.windows) all += window.overhead;
+    EXPECT_LE(all.lost_to_agent_ns, all.agent_cpu_ns);
+    EXPECT_GT(all.agent_cpu_ns, 0u);
+    return static_cast<double>(all.lost_to_agent_ns) / static_cast<double>(all.agent_cpu_ns);
+  };
+  const double unseen = lost(true);
+  EXPECT_GT(unseen, 0.8);
+  EXPECT_LT(lost(false), unseen);
+}
+
 TEST_F(SessionTest, CountsWhatIsNotItsOwnAndWhatWasLost) {
   script_.on_drain = [](SampleSink& sink, int drain) {
     if (drain != 2) return;

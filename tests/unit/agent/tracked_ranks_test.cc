@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "core/base/clock.h"
 #include "tests/unit/procfs/fake_proc.h"
 
@@ -341,6 +343,32 @@ TEST_F(TrackedRanksTest, TellsHowLongProcessesLivedAndWhatTheirThreadsGot) {
   read_ns_ = 6'001;
   Refresh();
   ASSERT_EQ(ranks_.DrainTimes().size(), 1u) << "samples of it may still be read";
+}
+
+TEST_F(TrackedRanksTest, TellsHowLongThreadsWaitedAndWhetherThatIsAll) {
+  ASSERT_TRUE(PutAndAdd(5).ok());
+  const auto look = [this] {
+    ended_.clear();
+    return ranks_.Refresh(++read_ns_, &ended_);
+  };
+  proc_.Write("5/task/5/schedstat", "123456989 45 9\n");
+  proc_.Write("5/task/7/schedstat", "1000 30 1\n");
+  CpuUse used = look();
+  EXPECT_EQ(used.wait_ns, 70u);
+  EXPECT_EQ(used.switches, 4u);
+  EXPECT_EQ(used.appeared, 1u);
+  EXPECT_EQ(used.ended, 0u);
+  EXPECT_FALSE(used.unknown);
+  std::filesystem::remove_all(proc_.root() + "/5/task/7");
+  used = look();
+  EXPECT_EQ(used.wait_ns, 0u);
+  EXPECT_EQ(used.ended, 1u) << "nobody knows what it waited at last";
+  proc_.Write("5/task/5/schedstat", "0 0 0\n");
+  EXPECT_TRUE(look().unknown) << "a kernel that does not count";
+  proc_.Write("5/task/5/schedstat", "nonsense\n");
+  EXPECT_TRUE(look().unknown);
+  proc_.Remove(5);
+  EXPECT_GE(look().ended, 1u) << "the process";
 }
 
 TEST_F(TrackedRanksTest, ARankThatEndsBeforeItIsSeenAgainHasLivedAllTheSame) {

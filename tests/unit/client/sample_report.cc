@@ -93,7 +93,7 @@ Report SampleReport() {
   report.accounting.kept = 1000;
   report.accounting.Drop(DropReason::kQueueFull, 5);
   report.accounting.lost = 7;
-  report.overhead = {900'000'000, 12'000'000, 5'000'000'000, 0, 0};
+  report.overhead = {900'000'000, 12'000'000, 5'000'000'000, 0, 0, 0, 900'000'000};
   report.overhead_ratio = 0.0024;
   report.missing_ratio = 12.0 / 1012;
   return report;

@@ -152,7 +152,9 @@ Accounting RandomModel::Counts() {
 }
 
 OverheadFigures RandomModel::Overhead() {
-  return {Big(), Big(), Big(), Big(), Big(), Big()};
+  OverheadFigures figures{Big(), Big(), Big(), Big(), Big(), Big()};
+  figures.lost_to_agent_ns = figures.agent_cpu_ns / 3;
+  return figures;
 }
 
 SampledAccess RandomModel::Access() {
@@ -194,13 +196,21 @@ MemoryReport RandomModel::MemoryOfJob() {
   report.events = {{Text(), static_cast<uint32_t>(Below(100))}};
   report.job = Accesses();
   for (uint64_t n = Below(3); n > 0; --n) {
-    MemoryPlace place{Text(), Text(), Text(), Positive(), Positive(), Coin(), Accesses(), {}, {},
-                      Below(9), Below(9)};
+    MemoryPlace place{Text(),     Text(), Text(), Positive(), Positive(), Coin(),
+                      Accesses(), {},     {},     Below(9),   Below(9)};
     for (uint64_t i = Below(3); i > 0; --i) {
       place.references.push_back({Big(), Accesses()});
-      place.ranks.push_back(
-          {Text(), Positive(), Positive(), {Big(), Big()}, {Big(), Big()}, Big(), Big(), Big(), 1000,
-           Below(1000), Big()});
+      place.ranks.push_back({Text(),
+                             Positive(),
+                             Positive(),
+                             {Big(), Big()},
+                             {Big(), Big()},
+                             Big(),
+                             Big(),
+                             Big(),
+                             1000,
+                             Below(1000),
+                             Big()});
     }
     report.places.push_back(std::move(place));
   }
@@ -322,8 +332,8 @@ Report RandomModel::OneReport() {
   report.missing_ratio = Ratio();
   report.provenance = Enum(Provenance::kEstimated);
   for (uint64_t n = Below(3); n > 0; --n) report.findings.verdicts.push_back(Verdict());
-  report.findings.injection = {Cost(), static_cast<int64_t>(Big()), Ratio(), static_cast<int64_t>(Big()),
-                      Big()};
+  report.findings.injection = {Cost(), static_cast<int64_t>(Big()), Ratio(),
+                               static_cast<int64_t>(Big()), Big()};
   if (Coin()) report.findings.memory = MemoryOfJob();
   return report;
 }

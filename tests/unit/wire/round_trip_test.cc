@@ -1,6 +1,7 @@
 // ToProto -> bytes -> FromProto gives back the value, for every type and many random values.
 #include <gtest/gtest.h>
 
+#include "core/wire/parts.h"
 #include "core/wire/variant_wire.h"
 #include "core/wire/wire.h"
 #include "tests/unit/wire/random_model.h"
@@ -26,6 +27,17 @@ void ExpectRoundTrips(Make make) {
     ASSERT_TRUE(back.ok()) << "seed " << round << ": " << back.status();
     ASSERT_EQ(*back, value) << "seed " << round;
   }
+}
+
+// Of an agent that does not tell, all of its time counts; nobody can have lost more to it than it used.
+TEST(Overhead, LostToTheAgentIsAllOfItUnlessTold) {
+  v1::Overhead overhead;
+  overhead.set_agent_cpu_ns(100);
+  EXPECT_EQ(wire::FromProto(overhead)->lost_to_agent_ns, 100u);
+  overhead.set_lost_to_agent_ns(0);
+  EXPECT_EQ(wire::FromProto(overhead)->lost_to_agent_ns, 0u);
+  overhead.set_lost_to_agent_ns(101);
+  EXPECT_EQ(wire::FromProto(overhead)->lost_to_agent_ns, 100u);
 }
 
 TEST(RoundTrip, ProfileSpec) {

@@ -10,7 +10,8 @@ Report TwoNodesFourRanks() {
   report.nodes = {{"a", 1, 10'000, {}}, {"b", 1, 8'000, {}}};
   report.ranks.resize(4);
   report.overhead.kernel_sampling_ns = 400;
-  report.overhead.agent_cpu_ns = 60;
+  report.overhead.agent_cpu_ns = 90;
+  report.overhead.lost_to_agent_ns = 60;
   report.findings.injection.added_wall_ns = 70;
   return report;
 }
@@ -54,7 +55,7 @@ TEST(AddedWall, ForeignFiguresDoNotOverflow) {
   report.ranks.clear();
   report.nodes.clear();
   report.overhead.kernel_sampling_ns = UINT64_MAX;
-  report.overhead.agent_cpu_ns = UINT64_MAX;
+  report.overhead.lost_to_agent_ns = UINT64_MAX;
   report.findings.injection.added_wall_ns = INT64_MAX;
   EXPECT_GT(AddedWallOf(report).TotalNs(), 0);
 }

@@ -12,7 +12,7 @@ GovernorSpan Span(uint64_t cost_ns, double current_hz = 100, double requested_hz
   GovernorSpan span;
   span.wall_ns = 1'000'000'000;
   span.job_cpu_ns = 1'000'000'000;
-  span.agent_cpu_ns = cost_ns;
+  span.lost_to_agent_ns = cost_ns;
   span.budget_ratio = 0.02;
   span.current_hz = current_hz;
   span.requested_hz = requested_hz;

@@ -32,6 +32,7 @@ class Maker {
     window.accounting.lost = Below(9);
     window.overhead = {Below(99), Below(99), Below(99), Below(99), Below(9)};
     window.overhead.rank_wall_ns = 7 * sequence;
+    window.overhead.lost_to_agent_ns = window.overhead.agent_cpu_ns / 2;
     for (uint64_t n = Below(3); n > 0; --n) AddMeasurement(window);
     return window;
   }
@@ -96,7 +97,8 @@ class Maker {
     access.kernel = Below(8) == 0;
     access.access.address = Below(1 << 20);
     access.access.latency_cycles = Below(4) == 0 ? 0 : Below(1000);
-    access.access.source.operation = Below(4) == 0 ? MemoryOperation::kStore : MemoryOperation::kLoad;
+    access.access.source.operation =
+        Below(4) == 0 ? MemoryOperation::kStore : MemoryOperation::kLoad;
     access.access.source.level = static_cast<MemoryLevel>(Below(kMemoryLevels));
     access.access.source.tlb = static_cast<TlbResult>(Below(kTlbResults));
     access.access.source.missed = Below(9) == 0;

@@ -1,4 +1,4 @@
-#include "agent/sample/duty_cycle.h"
+#include "agent/sample/pace/duty_cycle.h"
 
 #include <algorithm>
 

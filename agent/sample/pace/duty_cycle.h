@@ -1,11 +1,11 @@
-// agent/sample/duty_cycle.h - in which slots of time events are on, so that they are on for a given share of it.
+// agent/sample/pace/duty_cycle.h - in which slots of time events are on, so that they are on for a given share of it.
 //
 // Shape    SetShare, then Next() at the begin of every slot: on or off.
 // Rules    never more than five slots off the share (what a slot gives too much, later ones give back); which slots is drawn at
 //          random, so that no rhythm of the program can hide from it.
 // Threads  thread-compatible.
-#ifndef AGENT_SAMPLE_DUTY_CYCLE_H_
-#define AGENT_SAMPLE_DUTY_CYCLE_H_
+#ifndef AGENT_SAMPLE_PACE_DUTY_CYCLE_H_
+#define AGENT_SAMPLE_PACE_DUTY_CYCLE_H_
 
 #include <cstdint>
 #include <random>
@@ -29,4 +29,4 @@ class DutyCycle {
 
 }  // namespace perfd::agent
 
-#endif  // AGENT_SAMPLE_DUTY_CYCLE_H_
+#endif  // AGENT_SAMPLE_PACE_DUTY_CYCLE_H_
