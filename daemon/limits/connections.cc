@@ -56,7 +56,12 @@ absl::Status Connections::Add(int connection, uint32_t uid, bool kept) {
                                                 absl::GetCurrentTimeNanos()));
     one.Use(1);
   }
-  ASSIGN_OR_RETURN(Share own, limits_.Acquire(Limit::kConnectionsPerUser, uid));
+  Share own;
+  if (kept) {
+    own = limits_.Hold(Limit::kConnectionsPerUser, uid);
+  } else {
+    ASSIGN_OR_RETURN(own, limits_.Acquire(Limit::kConnectionsPerUser, uid));
+  }
   const size_t most = kept ? SIZE_MAX : QuartersOfDescriptors(3);
   return Watch(connection, {.uid = uid, .own = std::move(own), .descriptors = kOfUnix}, most);
 }

@@ -31,6 +31,7 @@ constexpr LimitRow kTable[] = {
      .key = "limits.connections_per_user",
      .per = LimitPer::kUser,
      .what = "connections to the Unix socket",
+     .binds_admins = true,
      .range = {.standard = 64, .low = 4, .high = 65536},
      .instead = "close one"},
     {.limit = Limit::kNewConnectionsPerUser,
@@ -38,6 +39,7 @@ constexpr LimitRow kTable[] = {
      .per = LimitPer::kUser,
      .what = "new connections to the Unix socket",
      .period_ns = kMinuteNs,
+     .binds_admins = true,
      .range = {.standard = 600, .low = 60, .high = 1'000'000},
      .instead = "use one connection for many calls"},
     {.limit = Limit::kUnknownUsers,
@@ -129,6 +131,7 @@ constexpr LimitRow kTable[] = {
      .key = "limits.nodes_per_user",
      .per = LimitPer::kUser,
      .what = "nodes with an agent in user mode",
+     .binds_admins = true,
      .range = {.standard = 16, .low = 1, .high = 4096},
      .instead = "end one of your agents"},
     {.limit = Limit::kGapsPerStream,
@@ -143,6 +146,7 @@ constexpr LimitRow kTable[] = {
      .per = LimitPer::kUser,
      .what = "entries for the audit log from agents in user mode",
      .period_ns = kMinuteNs,
+     .binds_admins = true,
      .range = {.standard = 6000, .low = 100, .high = 1000000},
      .instead = "wait a minute"},
     {.limit = Limit::kWindowBytesPerUser,
@@ -152,6 +156,7 @@ constexpr LimitRow kTable[] = {
      .unit = "MiB",
      .period_ns = kMinuteNs,
      .scale = 1 << 20,
+     .binds_admins = true,
      .range = {.standard = 256, .low = 32, .high = 65536},
      .instead = "wait a minute"},
     {.limit = Limit::kMemoryPerUser,
@@ -241,9 +246,9 @@ std::string LimitsAsMarkdown() {
   for (const LimitRow& row : kTable) {
     const std::string unit = row.unit.empty() ? "" : absl::StrCat(" ", row.unit);
     absl::StrAppend(&text, "| `", row.key, "` | ", row.what, " | ", NameOf(row.per),
-                    InPeriod(row.period_ns), " | ", row.range.standard, unit, " | ", row.range.low,
-                    ", ", row.range.high, " | ", row.kept == 0 ? "" : absl::StrCat(row.kept),
-                    " |\n");
+                    row.binds_admins ? ", also an administrator" : "", InPeriod(row.period_ns),
+                    " | ", row.range.standard, unit, " | ", row.range.low, ", ", row.range.high,
+                    " | ", row.kept == 0 ? "" : absl::StrCat(row.kept), " |\n");
   }
   return text;
 }

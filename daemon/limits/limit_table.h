@@ -62,7 +62,7 @@ struct LimitRow {
   absl::string_view unit = "";  // of the value; empty: a count
   int64_t period_ns = 0;        // what is taken within it; 0: what is held
   int64_t scale = 1;            // so many of what is counted are one of the value
-  bool binds_admins = false;    // also those who have no limit of their own, but for root
+  bool binds_admins = false;    // also those who have no other limit of their own, but for root
   bool is_counted = true;       // false: not by Limits
   LimitRange range;
   int64_t kept = 0;  // of one of everyone: so many are for administrators and schedulers only

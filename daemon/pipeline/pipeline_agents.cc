@@ -58,6 +58,15 @@ absl::StatusOr<std::shared_ptr<PaidWindow>> PayWindow(const std::shared_ptr<Limi
   return paid;
 }
 
+// Only the store knows a stream's gaps.
+std::function<void(absl::Status)> CountingGaps(std::shared_ptr<Limits> limits, uint32_t uid,
+                                               std::function<void(absl::Status)> done) {
+  return [limits = std::move(limits), uid, done = std::move(done)](const absl::Status& status) {
+    if (absl::IsOutOfRange(status)) limits->RecordRefusal(Limit::kGapsPerStream, uid);
+    done(status);
+  };
+}
+
 }  // namespace
 
 absl::StatusOr<uint64_t> Pipeline::AgentConnected(AgentFacts facts,
@@ -216,7 +225,8 @@ void Pipeline::AcceptWindow(uint64_t connection, IncomingWindow window,
     NameOrigin(*sender, *standing, window.window);
     window.stream = KeyOf(*sender, *options_.limits);
     window.owner = OwnerOf(*standing);
-    return ingest_.Accept(std::move(window), std::move(done));
+    return ingest_.Accept(std::move(window),
+                          CountingGaps(options_.limits, sender->uid, std::move(done)));
   }
   RefuseWindow(connection, window.sender, window.window.profile_id, window.window.sequence, refused,
                std::move(done));
@@ -254,7 +264,8 @@ void Pipeline::RefuseWindow(uint64_t connection, ProfileHolder from, const std::
     if (status.ok()) PostRefused(owner, window);
     done(std::move(status));
   };
-  ingest_.Refuse(reason, from, KeyOf(*sender, *options_.limits), sequence, std::move(told));
+  ingest_.Refuse(reason, from, KeyOf(*sender, *options_.limits), sequence,
+                 CountingGaps(options_.limits, sender->uid, std::move(told)));
 }
 
 // By way of the merge queue: the windows before it must have been counted when it may be the last one.

@@ -66,7 +66,7 @@ absl::Status CheckGaps(Database& db, const StreamKey& stream) {
   statement.Bind(1, stream.id);
   ASSIGN_OR_RETURN(const bool row, statement.Step());
   if (!row || statement.Int(0) <= stream.most_gaps) return absl::OkStatus();
-  return absl::FailedPreconditionError(
+  return absl::OutOfRangeError(
       absl::StrCat("the stream has more than ", stream.most_gaps,
                    " gaps: move the agent's spool away, it then begins a new one "
                    "(limits.gaps_per_stream)"));

@@ -27,7 +27,7 @@ inline constexpr int64_t kMostStreams =
 // `audit_user_bytes`: AuditRetention.
 absl::StatusOr<AppendResult> AppendWindow(Database& db, const WindowRecord& record,
                                           int64_t audit_user_bytes);
-// Append and Skip: kFailedPrecondition when the stream has too many gaps.
+// Append and Skip: kOutOfRange when the stream has too many gaps.
 // kAlreadyExists: the stream is another's. Asked before anything of it is written.
 absl::Status CheckOwner(Database& db, const StreamKey& stream);
 absl::Status SkipWindow(Database& db, const StreamKey& stream, uint64_t sequence);

@@ -4,6 +4,7 @@ Source: RFC 9113 sections 3.4, 4.1, 6.2; RFC 7541 section 6.2.2; gRPC over HTTP/
 """
 import os
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -101,9 +102,13 @@ class Talk:
 class Unfinished:
     """A connection with calls whose requests never end: it sends as much as the flow control of HTTP/2 allows (RFC 9113, 6.9)."""
 
-    def __init__(self, path, calls, size):
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.connect(str(path))
+    def __init__(self, where, calls, size):
+        """where: the path of a Unix socket, or a socket that is connected, with or without TLS."""
+        if isinstance(where, socket.socket):
+            self.socket = where
+        else:
+            self.socket = socket.socket(socket.AF_UNIX)
+            self.socket.connect(str(where))
         self.allowed, self.first, self.heard, self.ended = 65535, 65535, b"", False
         self.send(PREFACE + frame(SETTINGS, 0, 0))
         headers = header_block([(":method", "POST"), (":scheme", "http"), (":path", "/perfd.v1.Profiler/GetProfile"),
@@ -133,7 +138,7 @@ class Unfinished:
             piece = self.socket.recv(1 << 20)
             self.ended |= not piece
             self.heard += piece
-        except BlockingIOError:
+        except (BlockingIOError, ssl.SSLWantReadError):
             pass
         except OSError:
             self.ended = True

@@ -85,11 +85,18 @@ TEST_F(ControlTest, ActiveProfilesAreLimited) {
     request.by_site = by_site;
     return table_.Plan(request, now()).ok();
   };
+  const auto refused_by = [&](Limit limit, const Requester& who) {
+    const uint64_t before = limits_.Hits()[static_cast<size_t>(limit)];
+    const absl::Status status = table_.Plan({CommandSpec(), who, ""}, now()).status();
+    EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr(std::string(RowOf(limit).key)));
+    EXPECT_EQ(limits_.Hits()[static_cast<size_t>(limit)], before + 1);
+  };
   for (int i = 0; i < 8; ++i) Submit();
-  EXPECT_FALSE(free(kAlice)) << "of one user";
+  refused_by(Limit::kProfilesPerUser, kAlice);
   EXPECT_TRUE(free(kAlice, true)) << "what the site asks for is not hers";
   for (uint32_t i = 8; i < 56; ++i) Submit(CommandSpec(), {2000 + i, "other", false});
-  EXPECT_FALSE(free({1001, "bob", false})) << "of all";
+  refused_by(Limit::kProfiles, {1001, "bob", false});
   EXPECT_TRUE(free({1001, "bob", false}, true)) << "kept back for the site";
   for (int i = 56; i < 64; ++i) Submit(CommandSpec(), {0, "root", true});
   EXPECT_FALSE(free({0, "root", true}));

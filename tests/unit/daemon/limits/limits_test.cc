@@ -65,23 +65,105 @@ TEST(LimitTableTest, TheDocumentationHasThisTable) {
   EXPECT_THAT(text.str(), HasSubstr(LimitsAsMarkdown())) << LimitsAsMarkdown();
 }
 
+// Goes to the end of a limit of 10 as whoever it names counts, and beyond: whether all of it was had, and the refusal of the next.
+struct Tried {
+  bool had_all = false;
+  absl::Status refused;
+  bool again = false;  // what was given back, or belongs to the next period, can be had
+};
+
+Tried TryMinutes(Limits& limits, const LimitRow& row) {
+  const int64_t all = 10 * row.scale;
+  Tried tried;
+  auto first = limits.Spend(row.limit, kAlice.uid, all, 0);
+  if (first.ok()) first->Use(all);
+  tried.had_all = first.ok();
+  tried.refused = limits.Spend(row.limit, kAlice.uid, 1, row.period_ns - 1).status();
+  tried.again = limits.Spend(row.limit, kBob.uid, all, row.period_ns - 1).ok() &&
+                limits.Spend(row.limit, kAlice.uid, all, row.period_ns).ok();
+  return tried;
+}
+
+Tried TryAddress(Limits& limits, const LimitRow& row) {
+  std::vector<Share> shares;
+  for (int i = 0; i < 10; ++i) {
+    auto share = limits.Acquire(row.limit, std::string("192.0.2.7"));
+    if (share.ok()) shares.push_back(*std::move(share));
+  }
+  Tried tried{shares.size() == 10, limits.Acquire(row.limit, std::string("192.0.2.7")).status(),
+              limits.Acquire(row.limit, std::string("192.0.2.8")).ok()};
+  shares.pop_back();
+  tried.again &= limits.Acquire(row.limit, std::string("192.0.2.7")).ok();
+  return tried;
+}
+
+Tried TryAmounts(Limits& limits, const LimitRow& row) {
+  const int64_t all = 10 * row.scale;
+  auto held = limits.Acquire(row.limit, kAlice, all);
+  Tried tried{held.ok(), limits.Acquire(row.limit, kAlice).status(),
+              limits.Acquire(row.limit, kBob, all).ok()};
+  held = Share();
+  tried.again &= limits.Acquire(row.limit, kAlice, all).ok();
+  return tried;
+}
+
+Tried TryPlaces(Limits& limits, const LimitRow& row) {
+  Tried tried;
+  std::vector<Share> shares = AcquireAll(limits, row.limit, kAlice, &tried.refused);
+  tried.had_all = static_cast<int64_t>(shares.size()) == 10 - std::min<int64_t>(row.kept, 5);
+  shares.pop_back();
+  tried.again = limits.Acquire(row.limit, kAlice).ok();
+  return tried;
+}
+
 // Of every limit: all of it can be had, the next is refused in words and counted, and what is given back can be had again.
 TEST(LimitsTest, EachLimitToItsEndAndBeyond) {
+  std::vector<Limit> elsewhere;
   for (const LimitRow& row : LimitTable()) {
-    // Counted by the store, by gRPC and by the minute.
-    if (row.per == LimitPer::kStream || !row.unit.empty() || row.period_ns > 0) continue;
+    if (!row.is_counted) {
+      elsewhere.push_back(row.limit);
+      continue;
+    }
     Limits limits(Only(10));
-    absl::Status refused;
-    std::vector<Share> shares = AcquireAll(limits, row.limit, kAlice, &refused);
-    const int64_t kept = std::min<int64_t>(row.kept, 5);
-    EXPECT_EQ(shares.size(), 10u - static_cast<size_t>(kept)) << row.key;
-    EXPECT_TRUE(absl::IsResourceExhausted(refused)) << row.key;
-    EXPECT_THAT(std::string(refused.message()), HasSubstr(std::string(row.key)));
-    EXPECT_THAT(std::string(refused.message()), HasSubstr(std::string(row.instead)));
+    const Tried tried = row.period_ns > 0               ? TryMinutes(limits, row)
+                        : row.per == LimitPer::kAddress ? TryAddress(limits, row)
+                        : row.scale > 1                 ? TryAmounts(limits, row)
+                                                        : TryPlaces(limits, row);
+    EXPECT_TRUE(tried.had_all) << row.key;
+    EXPECT_TRUE(absl::IsResourceExhausted(tried.refused)) << row.key;
+    EXPECT_THAT(std::string(tried.refused.message()), HasSubstr(std::string(row.key)));
+    EXPECT_THAT(std::string(tried.refused.message()), HasSubstr(std::string(row.instead)));
     EXPECT_EQ(limits.Hits()[static_cast<size_t>(row.limit)], 1u) << row.key;
-    shares.pop_back();
-    EXPECT_TRUE(limits.Acquire(row.limit, kAlice).ok()) << row.key;
+    EXPECT_TRUE(tried.again) << row.key;
   }
+  // By the relay, by gRPC and by the store: relay_test, tls_test and agent_stream_test go to their ends.
+  EXPECT_THAT(elsewhere,
+              testing::ElementsAre(Limit::kCallsPerUser, Limit::kTlsMemory, Limit::kGapsPerStream));
+}
+
+// Those that bind administrators, too, are looked at by uid alone, or before anybody knows who it is.
+TEST(LimitsTest, RootHasNoLimitOfItsOwn) {
+  const Requester admin{.uid = 1003, .name = "admin", .privileged = true};
+  std::vector<Limit> bind_admins;
+  for (const LimitRow& row : LimitTable()) {
+    if (row.per != LimitPer::kUser || !row.is_counted) continue;
+    Limits limits(Only(1));
+    const auto at = static_cast<size_t>(row.limit);
+    EXPECT_FALSE(limits.UsesOf(kRoot, 0)[at].bound) << row.key;
+    if (limits.UsesOf(admin, 0)[at].bound) bind_admins.push_back(row.limit);
+    if (row.period_ns > 0) {
+      EXPECT_TRUE(limits.Spend(row.limit, 0, 5 * row.scale, 0).ok()) << row.key;
+      continue;
+    }
+    const auto first = limits.Acquire(row.limit, uint32_t{0}, row.scale);
+    EXPECT_TRUE(limits.Acquire(row.limit, uint32_t{0}, row.scale).ok()) << row.key;
+  }
+  EXPECT_THAT(
+      bind_admins,
+      testing::ElementsAre(Limit::kConnectionsPerUser, Limit::kNewConnectionsPerUser,
+                           Limit::kOpenCallsPerUser, Limit::kDoorMemory, Limit::kNodeNamesPerUser,
+                           Limit::kAuditPerUser, Limit::kWindowBytesPerUser, Limit::kMemoryPerUser,
+                           Limit::kFinishedBytesPerUser));
 }
 
 TEST(LimitsTest, OneUserTakesNothingFromAnother) {

@@ -1,5 +1,6 @@
 #include "daemon/pipeline/agent_registry.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace perfd::daemon {
@@ -78,7 +79,11 @@ TEST_F(AgentRegistryTest, AUserHasAFewNamesAndOnlyWhileConnected) {
   const auto first = connect(1000, "a");
   ASSERT_TRUE(first.ok());
   ASSERT_TRUE(connect(1000, "b").ok());
-  EXPECT_TRUE(absl::IsResourceExhausted(connect(1000, "c").status()));
+  const absl::Status refused = connect(1000, "c").status();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused));
+  EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("limits.nodes_per_user"));
+  EXPECT_EQ(limits_.Hits()[static_cast<size_t>(Limit::kNodeNamesPerUser)], 1u);
+  for (const char* node : {"r1", "r2", "r3"}) EXPECT_TRUE(connect(0, node).ok()) << "root's";
   EXPECT_TRUE(connect(1000, "b").ok()) << "the name is theirs";
   EXPECT_TRUE(connect(1001, "c").ok());
   EXPECT_EQ(registry_.Disconnect(*first, 0), "a");
@@ -108,13 +113,21 @@ TEST_F(AgentRegistryTest, AUsersAgentMakesRoomForANodes) {
   limits_.Set(values);
   AgentFacts users = Agent(1000, true, "one");
   const auto link = std::make_shared<SilentLink>();
-  ASSERT_TRUE(registry_.Connect(users, link, {0, 0}).ok());
+  const auto first = registry_.Connect(users, link, {0, 0});
+  ASSERT_TRUE(first.ok());
   AgentFacts node = Agent(0, false, "two");
   node.node = "b";
   EXPECT_TRUE(registry_.Connect(node, std::make_shared<SilentLink>(), {0, 0}).ok());
   EXPECT_TRUE(link->closed);
   users.node = "c";
   EXPECT_FALSE(registry_.Connect(users, std::make_shared<SilentLink>(), {0, 0}).ok());
+  registry_.Disconnect(*first, 0);
+  AgentFacts another = Agent(0, false, "three");
+  another.node = "d";
+  const absl::Status refused =
+      registry_.Connect(another, std::make_shared<SilentLink>(), {0, 0}).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << "all names are of nodes";
+  EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("(limits.nodes)"));
 }
 
 TEST_F(AgentRegistryTest, ANameBelongsToTheStreamThatHadItLast) {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <vector>
 
 #include "absl/time/clock.h"
@@ -51,6 +52,7 @@ TEST_F(UserBoundsTest, AUsersAgentsHaveTheirMinute) {
   const absl::Status full = Bring(alices, id, "a", kMib);
   EXPECT_TRUE(absl::IsUnavailable(full)) << full << ": the agent keeps it";
   EXPECT_THAT(std::string(full.message()), HasSubstr("limits.window_mib_per_user"));
+  EXPECT_EQ(limits_->Hits()[static_cast<size_t>(Limit::kWindowBytesPerUser)], 1u);
   EXPECT_TRUE(Bring(bobs, other, "b", kMib).ok()) << "another user's";
   EXPECT_TRUE(Bring(nodes, id, "n", 3 * kMib).ok()) << "the node's agent has no such bound";
   clock_.Pass(60 * kNsPerSecond);
@@ -77,10 +79,42 @@ TEST_F(UserBoundsTest, WhoHasTooMuchInTheStoreBringsNoMore) {
   EXPECT_EQ(limits_->UsesOf(User(kBob), 0)[kActive].used, 2) << "of what is begun, too";
   ASSERT_TRUE(Bring(alices, id, "a", kMib).ok()) << "acknowledged, as it will never be taken";
   EXPECT_EQ(pipeline_->Figures().windows_stored, 2u);
-  EXPECT_GE(limits_->Hits()[kActive], 1u);
+  EXPECT_EQ(limits_->Hits()[kActive], 1u);
+  SubmitRequest more{{}, User(kAlice), ""};
+  more.spec.target.command = "app";
+  const absl::Status full = pipeline_->Submit(more).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(full));
+  EXPECT_THAT(std::string(full.message()), HasSubstr("limits.active_mib_per_user"));
+  more.requester.privileged = true;
+  EXPECT_TRUE(pipeline_->Submit(more).ok()) << "administrators have no such bound";
   SetLimit(Limit::kActiveBytesPerUser, 4);
   EXPECT_TRUE(Bring(alices, id, "a", kMib).ok());
   EXPECT_EQ(pipeline_->Figures().windows_stored, 3u);
+}
+
+TEST_F(UserBoundsTest, AMinuteHasSoManyAuditEntries) {
+  const uint64_t alices = Connect("a", kAlice, true), bobs = Connect("b", kBob, true);
+  const uint64_t nodes = Connect("n", 0, false);
+  const std::string id = Submit(kAlice), other = Submit(kBob);
+  SetLimit(Limit::kAuditPerUser, 2);
+  uint64_t sequence = 0;
+  const auto bring = [&](uint64_t connection, const std::string& profile, const std::string& node) {
+    IncomingWindow window = Window(profile, node, ++sequence);
+    AuditEntry& entry = window.window.audit.emplace_back();
+    entry.profile_id = profile;
+    entry.node = node;
+    return Accept(connection, std::move(window));
+  };
+  EXPECT_TRUE(bring(alices, id, "a").ok());
+  EXPECT_TRUE(bring(alices, id, "a").ok());
+  const absl::Status full = bring(alices, id, "a");
+  EXPECT_TRUE(absl::IsUnavailable(full)) << full;
+  EXPECT_THAT(std::string(full.message()), HasSubstr("limits.audit_entries_per_user"));
+  EXPECT_EQ(limits_->Hits()[static_cast<size_t>(Limit::kAuditPerUser)], 1u);
+  EXPECT_TRUE(bring(bobs, other, "b").ok()) << "another user's";
+  EXPECT_TRUE(bring(nodes, id, "n").ok()) << "the node's agent has no such bound";
+  clock_.Pass(60 * kNsPerSecond);
+  EXPECT_TRUE(bring(alices, id, "a").ok());
 }
 
 // What fits into no minute must not use up the next ones, and what the store does not take is not paid for.
@@ -114,6 +148,34 @@ TEST_F(UserBoundsTest, WhatTheStoreDoesNotTakeIsNotPaidFor) {
   EXPECT_LE(used[static_cast<size_t>(Limit::kWindowBytesPerUser)].used, 1);
 }
 
+TEST_F(UserBoundsTest, OfFinishedProfilesTheOldestMakeRoom) {
+  int64_t at_ns = clock_.UnixNs();
+  const auto store = [&](const Requester& who) {
+    ProfileStatus status = Profile(who.uid);
+    status.requester = who;
+    status.finished_unix_ns = ++at_ns;
+    status.id = *store_->Create(status);
+    status.state = ProfileState::kDone;
+    FinalRecord record{.status = status, .report = {}, .aggregate = std::string(kMib, 'x')};
+    record.report.status = status;
+    EXPECT_TRUE(store_->StoreFinal(std::move(record)).ok());
+    return status.id;
+  };
+  const Requester admin{kBob, "admin", true}, root{0, "root", true};
+  std::map<uint32_t, std::vector<std::string>> ids;
+  for (const Requester& who : {User(kAlice), admin, root})
+    for (int i = 0; i < 3; ++i) ids[who.uid].push_back(store(who));
+  SetLimit(Limit::kFinishedBytesPerUser, 2);
+  pipeline_->Tick();
+  for (int i = 0; i < 500 && store_->Profile(ids[kBob][1]).ok(); ++i)
+    absl::SleepFor(absl::Milliseconds(10));
+  for (const uint32_t uid : {kAlice, kBob}) {
+    EXPECT_FALSE(store_->Profile(ids[uid][0]).ok()) << uid;
+    EXPECT_TRUE(store_->Profile(ids[uid][2]).ok()) << uid;
+  }
+  for (const std::string& id : ids[0]) EXPECT_TRUE(store_->Profile(id).ok()) << "root's";
+}
+
 // Users whom the system does not know have one bound together.
 TEST_F(UserBoundsTest, ManyIdsOfOneUserAreOneUser) {
   Connect("n");
@@ -136,8 +198,15 @@ TEST_F(UserBoundsTest, ADayHasSoManySecondsOfAlteredLoops) {
     return pipeline_->Submit(wanted).status().code();
   };
   EXPECT_EQ(code(request), absl::StatusCode::kOk);
-  EXPECT_EQ(code(request), absl::StatusCode::kResourceExhausted);
+  const absl::Status refused = pipeline_->Submit(request).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("limits.altering_seconds_per_user"));
+  EXPECT_EQ(limits_->Hits()[static_cast<size_t>(Limit::kAlteringSecondsPerUser)], 1u);
   SubmitRequest other = request;
+  for (const uint32_t uid : {0u, kAlice}) {
+    other.requester = {uid, "admin", true};
+    EXPECT_EQ(code(other), absl::StatusCode::kOk) << "root and administrators have no such bound";
+  }
   other.requester = User(kBob);
   EXPECT_EQ(code(other), absl::StatusCode::kOk);
   other = request;

@@ -197,6 +197,28 @@ TEST_F(RelayTest, OneUserHasSoManyCallsUnderWay) {
   EXPECT_EQ(Receive(second.server, fields), "fields") << "one has ended";
 }
 
+TEST_F(RelayTest, ACallThatFindsNoPlaceInTimeIsRefusedInWords) {
+  LimitValues values = StandardLimits();
+  values[static_cast<size_t>(Limit::kOpenCallsPerUser)] = 4;
+  limits_.Set(values);
+  const Pair first = Connect();
+  ASSERT_TRUE(Say(first.client, Calls(4)));
+  ASSERT_EQ(Receive(first.server, Calls(4).size()), Calls(4));
+  const Pair second = Connect();
+  ASSERT_TRUE(Say(second.server, Frame(kSettings, kNone, 0)));
+  ASSERT_TRUE(Say(second.client, Calls(1)));
+  const std::string words = Receive(second.client, SIZE_MAX, absl::Seconds(5));
+  EXPECT_THAT(words, HasSubstr("limits.open_calls_per_user"))
+      << "of a connection: no call has begun";
+  EXPECT_TRUE(HasEnded(second.server));
+  EXPECT_EQ(limits_.Hits()[static_cast<size_t>(Limit::kOpenCallsPerUser)], 1u);
+  for (const uint32_t uid : {kUser + 10, kTrusted}) {
+    const Pair other = Connect(uid);
+    ASSERT_TRUE(Say(other.client, Calls(4)));
+    EXPECT_EQ(Receive(other.server, Calls(4).size()), Calls(4)) << uid;
+  }
+}
+
 TEST_F(RelayTest, WhoFindsNoRoomInTimeIsRefusedInWords) {
   SetMib(32);
   const std::string large = Calls() + Frame(kData, kNone, 1, Prefix(20 * kMib));

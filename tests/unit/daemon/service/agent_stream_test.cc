@@ -168,6 +168,32 @@ TEST_F(AgentStreamTest, AWindowThatIsRefusedDoesNotBlockTheNode) {
   EXPECT_THAT(status.ShortDebugString(), testing::Not(HasSubstr("never arrived")));
 }
 
+// The store takes the windows before, and one that fills a gap, also afterwards; the next gap is refused in words that say what to do.
+TEST_F(AgentStreamTest, AStreamHasSoManyGaps) {
+  SetLimit(Limit::kGapsPerStream, 3);
+  std::string id;
+  {
+    FakeAgent agent(Connect(), "a");
+    ASSERT_TRUE(agent.Join().has_value());
+    ASSERT_TRUE(Submit(*Person(), &id).ok());
+    ASSERT_TRUE(agent.Read().has_value());
+    for (const uint64_t sequence : {1u, 3u, 5u, 7u}) {
+      ASSERT_TRUE(agent.SendWindow(agent.MakeWindow(id, sequence)));
+      EXPECT_THAT(agent.ReadAcknowledged(), ElementsAre(sequence));
+    }
+    ASSERT_TRUE(agent.SendWindow(agent.MakeWindow(id, 9)));
+    EXPECT_THAT(agent.ReadAcknowledged(), testing::IsEmpty());
+    const grpc::Status end = agent.End();
+    EXPECT_EQ(end.error_code(), StatusCode::UNAVAILABLE) << "the agent keeps it";
+    EXPECT_THAT(end.error_message(), HasSubstr("limits.gaps_per_stream"));
+    EXPECT_EQ(Hits(Limit::kGapsPerStream), 1u);
+  }
+  FakeAgent again(Connect(), "a");
+  ASSERT_TRUE(again.Join().has_value());
+  ASSERT_TRUE(again.SendWindow(again.MakeWindow(id, 4)));
+  EXPECT_THAT(again.ReadAcknowledged(), ElementsAre(4u));
+}
+
 TEST_F(AgentStreamTest, ARefusedLastWindowEndsTheProfile) {
   FakeAgent agent(Connect(), "a");
   ASSERT_TRUE(agent.Join().has_value());
