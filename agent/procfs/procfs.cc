@@ -207,6 +207,15 @@ absl::StatusOr<std::vector<MapEntry>> ProcFs::Maps(int32_t pid) const {
   return ParseMaps(text);
 }
 
+absl::StatusOr<std::vector<MapEntry>> ProcFs::FirstMaps(int32_t pid, size_t bytes,
+                                                        bool* all) const {
+  ASSIGN_OR_RETURN(const std::string text, ReadSlowly(pid, "maps", SlowRead::What::kHead, bytes));
+  *all = text.size() < bytes;
+  if (*all) return ParseMaps(text);
+  const size_t last = text.rfind('\n');
+  return ParseMaps(absl::string_view(text).substr(0, last == std::string::npos ? 0 : last));
+}
+
 absl::StatusOr<std::vector<CgroupEntry>> ProcFs::Cgroups(int32_t pid) const {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(Under(pid, "cgroup"), kSmallFileLimit));
   std::vector<CgroupEntry> entries;

@@ -5,7 +5,7 @@
 //          (contents that do not parse), kResourceExhausted (longer than any honest file of its kind).
 // Threads  thread-safe (const).
 // Safety   what may wait for the process that it is about goes through the SlowFiles, if there is one: Environment, CommandLine,
-//          Maps, ExecutableHead, ExecutableId, Perform. Nothing else waits.
+//          Maps, FirstMaps, ExecutableHead, ExecutableId, Perform. Nothing else waits.
 // Source   proc(5).
 #ifndef AGENT_PROCFS_PROCFS_H_
 #define AGENT_PROCFS_PROCFS_H_
@@ -144,6 +144,8 @@ class ProcFs {
   // Target of the exe link as the process sees it, without " (deleted)".
   absl::StatusOr<std::string> Executable(int32_t pid) const;
   absl::StatusOr<std::vector<MapEntry>> Maps(int32_t pid) const;
+  // Those in the first `bytes` of the file. *all: there are no more.
+  absl::StatusOr<std::vector<MapEntry>> FirstMaps(int32_t pid, size_t bytes, bool* all) const;
   // Path in the unified hierarchy (the "0::" line) unless that is its root, else of the first v1 controller that is not
   // the root, else "/".
   absl::StatusOr<std::string> Cgroup(int32_t pid) const;

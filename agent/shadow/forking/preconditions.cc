@@ -98,26 +98,36 @@ bool IsDevice(const MapEntry& map) {
          !absl::StartsWith(map.path, "/dev/hugepages/");
 }
 
-absl::Status JudgeMappings(int32_t pid, size_t mappings, int64_t read_ns, int64_t longest_stop_ns) {
-  if (read_ns <= longest_stop_ns / kShareOfStop) return absl::OkStatus();
-  return Refuse(
-      pid, absl::StrFormat(
-               "it has %d mappings: to read them takes %.1f ms, in which it would stand "
-               "still, and that may be %.1f ms, a quarter of the longest stop of %.1f ms "
-               "(budget.stop)",
-               mappings, Ms(read_ns), Ms(longest_stop_ns / kShareOfStop), Ms(longest_stop_ns)));
+absl::Status JudgeMappings(int32_t pid, const MappingsRead& read, int64_t longest_stop_ns) {
+  if (read.all && read.cpu_ns <= longest_stop_ns / kShareOfStop) return absl::OkStatus();
+  return Refuse(pid, absl::StrFormat(
+                         "it has %s%d mappings: to read %s takes %.1f ms, in which it would stand "
+                         "still, and that may be %.1f ms, a quarter of the longest stop of %.1f "
+                         "ms (budget.stop)",
+                         read.all ? "" : "more than ", read.count, read.all ? "them" : "so many",
+                         Ms(read.cpu_ns), Ms(longest_stop_ns / kShareOfStop), Ms(longest_stop_ns)));
 }
 
+// Of a hundred thousand no more are read than it takes to see that they are too many.
 absl::Status CheckMappings(const ProcFs& procfs, int32_t pid, int64_t longest_stop_ns) {
-  constexpr int kTries = 3;  // a machine that does other things makes one longer, none shorter
+  constexpr int kTries = 3;    // a machine that does other things makes one longer, none shorter
   constexpr int64_t kFar = 2;  // but not as many times as long
+  constexpr size_t kFirstBytes = 256 << 10;
   absl::Status judged;
-  for (int i = 0; i < kTries; ++i) {
+  size_t bytes = kFirstBytes;
+  for (int tries = 0; tries < kTries;) {
     const uint64_t begin = ThreadCpuNs();
-    ASSIGN_OR_RETURN(const std::vector<MapEntry> maps, procfs.Maps(pid));
-    const auto used = static_cast<int64_t>(ThreadCpuNs() - begin);
-    judged = JudgeMappings(pid, maps.size(), used, longest_stop_ns);
-    if (judged.ok() || used > kFar * longest_stop_ns / kShareOfStop) break;
+    MappingsRead read;
+    ASSIGN_OR_RETURN(const std::vector<MapEntry> maps, procfs.FirstMaps(pid, bytes, &read.all));
+    read.cpu_ns = static_cast<int64_t>(ThreadCpuNs() - begin);
+    read.count = maps.size();
+    const bool far = read.cpu_ns > kFar * longest_stop_ns / kShareOfStop;
+    judged = JudgeMappings(pid, read, longest_stop_ns);
+    if (judged.ok() || far) break;
+    if (read.all)
+      ++tries;
+    else
+      bytes *= 2;
   }
   return judged;
 }

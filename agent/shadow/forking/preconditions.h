@@ -45,8 +45,13 @@ struct MemoryCache {
 // A stop reads the mappings once while the threads stand still, a fork copies them: both take as long as reading them now, or
 // less. kFailedPrecondition when that is too much of the longest stop.
 absl::Status CheckMappings(const ProcFs& procfs, int32_t pid, int64_t longest_stop_ns);
-// Pure. read_ns: CPU time.
-absl::Status JudgeMappings(int32_t pid, size_t mappings, int64_t read_ns, int64_t longest_stop_ns);
+struct MappingsRead {
+  size_t count = 0;
+  bool all = true;     // false: there are more
+  int64_t cpu_ns = 0;  // reading them took
+};
+// Pure.
+absl::Status JudgeMappings(int32_t pid, const MappingsRead& read, int64_t longest_stop_ns);
 
 // memory: of this process; ranks: so many, much like this one, fork at the same time.
 absl::StatusOr<RankHazards> ReadHazards(int32_t pid, const MemoryFacts& memory, int32_t ranks = 1);

@@ -139,8 +139,10 @@ TEST(PreconditionsTest, HeadroomOfNodeAndControlGroup) {
 
 TEST(PreconditionsTest, MappingsThatTakeMuchOfAStopAreRefusedWithTheFigures) {
   constexpr int64_t kStopNs = 20'000'000;
-  EXPECT_TRUE(JudgeMappings(7, 5000, kStopNs / 4, kStopNs).ok());
-  const absl::Status refused = JudgeMappings(7, 20000, 12'300'000, kStopNs);
+  EXPECT_TRUE(JudgeMappings(7, {5000, true, kStopNs / 4}, kStopNs).ok());
+  EXPECT_THAT(std::string(JudgeMappings(7, {3000, false, 11'000'000}, kStopNs).message()),
+              HasSubstr("it has more than 3000 mappings: to read so many takes 11.0 ms"));
+  const absl::Status refused = JudgeMappings(7, {20000, true, 12'300'000}, kStopNs);
   EXPECT_TRUE(absl::IsFailedPrecondition(refused));
   EXPECT_THAT(std::string(refused.message()), HasSubstr("it has 20000 mappings"));
   EXPECT_THAT(std::string(refused.message()), HasSubstr("takes 12.3 ms"));
@@ -149,6 +151,20 @@ TEST(PreconditionsTest, MappingsThatTakeMuchOfAStopAreRefusedWithTheFigures) {
                         "(budget.stop)"));
   EXPECT_TRUE(CheckMappings(ProcFs(), getpid(), 50 * kStopNs).ok());
   EXPECT_FALSE(CheckMappings(ProcFs(), getpid(), 1).ok());
+}
+
+TEST(PreconditionsTest, TheFirstMappingsAreWholeLines) {
+  const auto maps = ProcFs().Maps(getpid());
+  ASSERT_TRUE(maps.ok());
+  bool all = true;
+  const auto first = ProcFs().FirstMaps(getpid(), 1000, &all);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_FALSE(all);
+  ASSERT_GE(first->size(), 2u);
+  EXPECT_LT(first->size(), maps->size());
+  EXPECT_TRUE(std::equal(first->begin(), first->end() - 1, maps->begin()));
+  EXPECT_GE(ProcFs().FirstMaps(getpid(), 1 << 24, &all)->size(), maps->size());
+  EXPECT_TRUE(all);
 }
 
 TEST(PreconditionsTest, RealProcessIsRead) {
