@@ -147,7 +147,7 @@ def profile_with_a_gain(c, prometheus):
         wait_until(lambda: prometheus.query(f'perfd_profile_missing_ratio{{profile="{made[-1]}"}}'), 60, "its outcome")
         return c.json("report", made[-1])["verdicts"]
 
-    cluster.profile_again(profile, lambda verdicts: any(gain["of_job"]["value"] > 0 for v in verdicts for gain in v["gains"]))
+    cluster.profile_again(profile, lambda verdicts: any(gain["of_job"]["value"] > 0 for v in verdicts for gain in v["gains"]), most=6)
     wait_until(lambda: prometheus.query(f'cluster_profile:perfd_loop_gain_ratio:max{{profile="{made[-1]}"}}'), 60, "the recordings of it")
     return made[-1], len(made)
 
