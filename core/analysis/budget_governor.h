@@ -4,7 +4,8 @@
 // Units    Hz as double; ns of CPU time; ratios of wall time. Stops and pauses of ranks are no part of it: a lower
 //          frequency would not spare them, and core/analysis/injection_budget.h keeps them within the budget.
 // Model    what interrupts one thread of a rank is waited for by the others (barriers): the costs of a rank's threads add up
-//          to wall time, those of ranks side by side do not; of the agent's time counts what ranks lost to it (agent/pipeline/cost/agent_share.h). Pessimistic on purpose.
+//          to wall time, those of ranks side by side do not; of the agent's time counts what
+//          ranks lost to it (agent/pipeline/cost/agent_share.h). Pessimistic on purpose.
 // Threads  thread-safe (pure).
 // Source   design P4. Decrease fast, recover slowly: after the AIMD rule of Chiu and Jain (Computer
 //          Networks 17, 1989), with a recovery of 10 % per span. 80 %: room for one span's surprise. Switches:

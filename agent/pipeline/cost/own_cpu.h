@@ -1,4 +1,4 @@
-// agent/pipeline/cost/own_cpu.h - what the whole agent with its helpers has used of a CPU, and who has that from the ranks.
+// agent/pipeline/cost/own_cpu.h - what the whole agent with its helpers has used of a CPU, and whether CPUs may be one core.
 //
 // Units    ns since the agent began.
 // Source   core/base/cpu_time.h; agent/spawn.

@@ -20,11 +20,8 @@ void SessionCosts::Begin(int64_t now_ns, const UsedCpu& used) {
 }
 
 // Of threads that began and ended between two looks, or ended since the last one, nobody knows how long they waited.
-bool SessionCosts::WaitsAreKnown(const CpuUse& ranks) {
-  const uint64_t starts = std::exchange(starts_, 0);
-  const bool unseen = unseen_looks_ > 0;
-  if (unseen) --unseen_looks_;
-  return !unseen && !ranks.unknown && ranks.ended == 0 && starts <= ranks.appeared;
+bool SessionCosts::WaitsAreKnown(const CpuUse& ranks) const {
+  return unseen_looks_ == 0 && !ranks.unknown && ranks.ended == 0 && starts_ <= ranks.appeared;
 }
 
 void SessionCosts::RecordAgent(const CostLook& look) {
@@ -33,6 +30,8 @@ void SessionCosts::RecordAgent(const CostLook& look) {
                            .rank_wait_ns = look.ranks.wait_ns,
                            .waits_known = WaitsAreKnown(look.ranks),
                            .shared_cores = prices_.shared_cores};
+  starts_ = 0;
+  unseen_looks_ = std::max(0, unseen_looks_ - 1);
   const uint64_t lost_ns = LostToAgentNs(agent);
   window_.lost_to_agent_ns += lost_ns;
   const uint64_t own_ns = Since(before.session_ns, look.agent.session_ns);

@@ -74,7 +74,7 @@ class SessionCosts {
   // Until a rescan has given every thread an event, those that it begins are told of by nobody.
   static constexpr int kUnseenLooks = 2;
 
-  bool WaitsAreKnown(const CpuUse& ranks);
+  bool WaitsAreKnown(const CpuUse& ranks) const;
   void RecordAgent(const CostLook& look);
 
   SamplingPrices prices_;

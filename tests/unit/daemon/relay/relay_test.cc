@@ -82,12 +82,23 @@ class RelayTest : public testing::Test {
     if (server.ok()) pair.server = *std::move(server);
     return pair;
   }
-  void SetMib(int64_t mib) {
+  void SetLimit(Limit limit, int64_t value) {
     LimitValues values = StandardLimits();
-    values[static_cast<size_t>(Limit::kDoorMemory)] = mib;
+    values[static_cast<size_t>(limit)] = value;
     limits_.Set(values);
   }
-  uint64_t Hits() { return limits_.Hits()[static_cast<size_t>(Limit::kDoorMemory)]; }
+  void SetMib(int64_t mib) { SetLimit(Limit::kDoorMemory, mib); }
+  uint64_t Hits(Limit limit = Limit::kDoorMemory) {
+    return limits_.Hits()[static_cast<size_t>(limit)];
+  }
+  // The user may have four calls under way, and has them all on this one.
+  Pair ConnectWithAllCalls() {
+    SetLimit(Limit::kOpenCallsPerUser, 4);
+    Pair pair = Connect();
+    EXPECT_TRUE(Say(pair.client, Calls(4)));
+    EXPECT_EQ(Receive(pair.server, Calls(4).size()), Calls(4));
+    return pair;
+  }
 
   Limits limits_;
   Relay relay_{limits_,
@@ -157,9 +168,7 @@ TEST_F(RelayTest, OneUsersMessagesHaveSoMuchRoomOverAllConnections) {
 }
 
 TEST_F(RelayTest, OneUsersCallsBeginAtAPaceOverAllConnections) {
-  LimitValues values = StandardLimits();
-  values[static_cast<size_t>(Limit::kCallsPerUser)] = 600;
-  limits_.Set(values);
+  SetLimit(Limit::kCallsPerUser, 600);
   const std::string calls = Calls(10);
   const Pair first = Connect();
   ASSERT_TRUE(Say(first.client, calls));
@@ -181,12 +190,7 @@ TEST_F(RelayTest, OneUsersCallsBeginAtAPaceOverAllConnections) {
 }
 
 TEST_F(RelayTest, OneUserHasSoManyCallsUnderWay) {
-  LimitValues values = StandardLimits();
-  values[static_cast<size_t>(Limit::kOpenCallsPerUser)] = 4;
-  limits_.Set(values);
-  const Pair first = Connect();
-  ASSERT_TRUE(Say(first.client, Calls(4)));
-  ASSERT_EQ(Receive(first.server, Calls(4).size()), Calls(4));
+  const Pair first = ConnectWithAllCalls();
   const Pair second = Connect();
   ASSERT_TRUE(Say(second.client, Calls(1)));
   const size_t fields = 6;
@@ -198,12 +202,7 @@ TEST_F(RelayTest, OneUserHasSoManyCallsUnderWay) {
 }
 
 TEST_F(RelayTest, ACallThatFindsNoPlaceInTimeIsRefusedInWords) {
-  LimitValues values = StandardLimits();
-  values[static_cast<size_t>(Limit::kOpenCallsPerUser)] = 4;
-  limits_.Set(values);
-  const Pair first = Connect();
-  ASSERT_TRUE(Say(first.client, Calls(4)));
-  ASSERT_EQ(Receive(first.server, Calls(4).size()), Calls(4));
+  const Pair first = ConnectWithAllCalls();
   const Pair second = Connect();
   ASSERT_TRUE(Say(second.server, Frame(kSettings, kNone, 0)));
   ASSERT_TRUE(Say(second.client, Calls(1)));
@@ -211,7 +210,7 @@ TEST_F(RelayTest, ACallThatFindsNoPlaceInTimeIsRefusedInWords) {
   EXPECT_THAT(words, HasSubstr("limits.open_calls_per_user"))
       << "of a connection: no call has begun";
   EXPECT_TRUE(HasEnded(second.server));
-  EXPECT_EQ(limits_.Hits()[static_cast<size_t>(Limit::kOpenCallsPerUser)], 1u);
+  EXPECT_EQ(Hits(Limit::kOpenCallsPerUser), 1u);
   for (const uint32_t uid : {kUser + 10, kTrusted}) {
     const Pair other = Connect(uid);
     ASSERT_TRUE(Say(other.client, Calls(4)));
