@@ -35,8 +35,12 @@ absl::StatusOr<OpenedSource> NodeSampling::Open(SamplingOptions options, const P
     LogWarning("the cost of a sample is not known: {}", Text(cost.sample_ns.status()));
   if (!cost.switch_ns.ok())
     LogWarning("what sampling costs at a switch is not known: {}", Text(cost.switch_ns.status()));
+  if (!cost.start_ns.ok())
+    LogWarning("what sampling costs where threads start is not known: {}",
+               Text(cost.start_ns.status()));
   opened.prices = {.sample_ns = static_cast<double>(cost.sample_ns.value_or(0)),
                    .switch_ns = cost.switch_ns.value_or(0),
+                   .start_ns = cost.start_ns.value_or(0),
                    .shared_cores = CpusMayShareCores()};
   opened.source = std::move(source);
   return opened;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "agent/pipeline/session.h"
 #include "agent/procfs/process_rights.h"
 
@@ -14,6 +15,33 @@ constexpr int64_t kScanShare = 200;  // looking for late ranks may use 1/200 of 
 
 std::string Who(const RankInfo& info) {
   return absl::StrCat("rank ", info.rank, " (pid ", info.pid, ")");
+}
+
+std::string StartsText(const RankInfo& info, const RankStarts& starts, const StartLimit& limit) {
+  const double seconds = static_cast<double>(starts.followed_ns) / kNsPerSecond;
+  return absl::StrFormat(
+      "%s starts about %.0f threads or processes a second: following them costs it about %.1f %% "
+      "of its time, and the budget is %.1f %%. It was sampled for %.1f s and is left alone from "
+      "here on. "
+      "Threads that stay cost nothing (a pool; a team that is not ended and started anew); or "
+      "allow more with budget.overhead",
+      Who(info), static_cast<double>(starts.count) / seconds, 100 * StartCostRatio(limit, starts),
+      100 * limit.budget_ratio, seconds);
+}
+
+// A frequency that is lower would not spare it.
+void LeaveBusyStarters(const SessionCosts& costs, double budget_ratio, int64_t now_ns,
+                       TrackedRanks& ranks, SampleSource& source, SessionNotices& notices) {
+  if (!source.removal_spares()) return;
+  const StartLimit limit{costs.prices().start_ns, budget_ratio};
+  for (const TrackedProcess* rank : ranks.LivingRanks()) {
+    const int32_t pid = rank->info.pid;
+    const RankStarts starts = costs.StartsOf(pid, rank->use.threads.size(), now_ns);
+    if (!CostsTooMuch(limit, starts)) continue;
+    ranks.LeaveAlone(pid);
+    source.RemoveProcess(pid);
+    notices.Say(Notice::Severity::kWarning, StartsText(rank->info, starts, limit), pid);
+  }
 }
 
 }  // namespace
@@ -139,6 +167,8 @@ void Session::RecordEnded() {
                  .living = ranks_.living(),
                  .on_share = source_->on_share(),
                  .now_ns = tools_.clock->MonotonicNs()});
+  LeaveBusyStarters(costs_, request_.spec.budget.overhead_ratio, tools_.clock->MonotonicNs(),
+                    ranks_, *source_, notices_);
   for (const TrackedProcess* process : ended) {
     if (!ranks_.Lives(process->info.pid)) LetGo(process->info.pid);
     if (!process->helper) changes_.Ended(process->info, Seconds());

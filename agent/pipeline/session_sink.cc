@@ -30,7 +30,7 @@ RawLocation Session::Place(TrackedProcess& process, RuntimeAddress ip, uint64_t 
                                      .gid = process.admission.rights.gids[0],
                                      .start_ticks = process.info.start_ticks,
                                      .image = process.image,
-                                     .executable = TrackedRanks::ExecutableAt(process, time_ns)},
+                                     .executable = ExecutableAt(process, time_ns)},
                                     *mapping);
   return {.kind = RawLocation::Kind::kModule,
           .module = windows_.builder().Module(module),
@@ -76,7 +76,7 @@ void Session::OnTask(const TaskEvent& event) {
   switch (event.kind) {
     case TaskEvent::Kind::kProcessForked:
       if (experiment_.active() && IsShadow(event.pid)) break;
-      if (ranks_.Contains(event.parent_pid)) costs_.RecordThreadStart();
+      if (ranks_.Contains(event.parent_pid)) costs_.RecordStart(event.parent_pid, now);
       if (ranks_.AddChild(event.parent_pid, event.pid, now) != nullptr)
         children_.push_back(event.pid);
       break;
@@ -88,7 +88,7 @@ void Session::OnTask(const TaskEvent& event) {
       }
       break;
     case TaskEvent::Kind::kThreadStarted:
-      if (ranks_.Contains(event.pid)) costs_.RecordThreadStart();
+      if (ranks_.Contains(event.pid)) costs_.RecordStart(event.pid, now);
       break;
     case TaskEvent::Kind::kExited:
     case TaskEvent::Kind::kRenamed:

@@ -75,7 +75,7 @@ void SessionWindows::Close(WindowFacts facts) {
   raw->overhead.rank_wall_ns = facts.costs.rank_wall_ns;
   raw->overhead.kernel_sampling_ns =
       static_cast<uint64_t>(static_cast<double>(raw->accounting.seen) * facts.sample_cost_ns) +
-      static_cast<uint64_t>(facts.costs.switching_ns);
+      static_cast<uint64_t>(facts.costs.following_ns);
   raw->overhead.stops = facts.experiment.stops;
   raw->overhead.stop_ns = facts.experiment.stop_ns;
   raw->findings.measurements = std::move(facts.experiment.measurements);

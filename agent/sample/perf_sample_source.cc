@@ -36,6 +36,25 @@ double ClampFrequency(const ProcFs& procfs, double hz) {
   return std::clamp(hz, kMinFrequencyHz, kMaxFrequencyHz);
 }
 
+void Follow(const TaskEvent& event, SampleRing& ring, ThreadRings& rings, NewThreads& threads) {
+  switch (event.kind) {
+    case TaskEvent::Kind::kThreadStarted:
+      threads.Announce(event.pid, event.tid);
+      break;
+    case TaskEvent::Kind::kProcessForked:
+      rings.RecordForked(event.pid);
+      break;
+    case TaskEvent::Kind::kExec:
+      rings.RecordExec(ring, event.pid);
+      break;
+    case TaskEvent::Kind::kExited:
+      if (event.tid == ring.tid) rings.RecordExit(ring);
+      break;
+    case TaskEvent::Kind::kRenamed:
+      break;
+  }
+}
+
 template <typename... Fs>
 struct Overloaded : Fs... {
   using Fs::operator()...;
@@ -229,7 +248,7 @@ void PerfSampleSource::Deliver(const PerfRecord& record, SampleRing& ring, Sampl
                  },
                  [&](const MappingEvent& event) { sink.OnMapping(event); },
                  [&](const TaskEvent& event) {
-                   OnTaskRecord(event, ring);
+                   if (!by_cgroup_) Follow(event, ring, rings_, new_threads_);
                    sink.OnTask(event);
                  },
                  [&](const LostRecord& lost) {
@@ -254,26 +273,6 @@ uint64_t PerfSampleSource::StandsFor(const Sample& sample, const SampleRing& rin
   // A foreign period may be anything; 2^53 ns are a hundred days.
   return static_cast<uint64_t>(
       std::llround(std::min(static_cast<double>(period) / duty_.share(), 0x1p53)));
-}
-
-void PerfSampleSource::OnTaskRecord(const TaskEvent& event, SampleRing& ring) {
-  if (by_cgroup_) return;
-  switch (event.kind) {
-    case TaskEvent::Kind::kThreadStarted:
-      new_threads_.Announce(event.pid, event.tid);
-      break;
-    case TaskEvent::Kind::kProcessForked:
-      rings_.RecordForked(event.pid);
-      break;
-    case TaskEvent::Kind::kExec:
-      rings_.RecordExec(ring, event.pid);
-      break;
-    case TaskEvent::Kind::kExited:
-      if (event.tid == ring.tid) rings_.RecordExit(ring);
-      break;
-    case TaskEvent::Kind::kRenamed:
-      break;
-  }
 }
 
 // Those that are left out and stay are found by the rescan.

@@ -39,6 +39,7 @@ class PerfSampleSource final : public SampleSource {
 
   absl::Status AddProcess(int32_t pid) override;
   void RemoveProcess(int32_t pid) override;
+  bool removal_spares() const override { return !by_cgroup_; }
   void Drain(SampleSink& sink) override;
   void ReportLost(SampleSink& sink) override;
   absl::Status SetFrequency(double hz) override;
@@ -56,7 +57,6 @@ class PerfSampleSource final : public SampleSource {
   void DrainRing(SampleRing& ring, SampleSink& sink);
   void Deliver(const PerfRecord& record, SampleRing& ring, SampleSink& sink);
   uint64_t StandsFor(const Sample& sample, const SampleRing& ring) const;
-  void OnTaskRecord(const TaskEvent& event, SampleRing& ring);
   void FollowThreads(SampleSink& sink);
   void Pace();
   void RecordHeldUp(SampleSink& sink);

@@ -19,6 +19,19 @@ void SessionCosts::Begin(int64_t now_ns, const UsedCpu& used) {
   unseen_looks_ = std::max(unseen_looks_, 1);  // what the agent took to begin, nobody has looked at
 }
 
+void SessionCosts::RecordStart(int32_t pid, int64_t now_ns) {
+  ++starts_;
+  if (starters_.size() == kMostStarters && !starters_.contains(pid)) return;
+  Starter& starter = starters_.try_emplace(pid, Starter{.first_ns = now_ns}).first->second;
+  ++starter.count;
+}
+
+RankStarts SessionCosts::StartsOf(int32_t pid, uint64_t threads, int64_t now_ns) const {
+  const auto found = starters_.find(pid);
+  if (found == starters_.end()) return {.threads = threads};
+  return {found->second.count, threads, now_ns - found->second.first_ns};
+}
+
 // Of threads that began and ended between two looks, or ended since the last one, nobody knows how long they waited.
 bool SessionCosts::WaitsAreKnown(const CpuUse& ranks) const {
   return unseen_looks_ == 0 && !ranks.unknown && ranks.ended == 0 && starts_ <= ranks.appeared;
@@ -55,9 +68,12 @@ void SessionCosts::Record(const CostLook& look) {
   window_.rank_wall_ns +=
       last_living_ * static_cast<uint64_t>(std::max<int64_t>(0, look.now_ns - last_ns));
   window_.job_cpu_ns += look.ranks.cpu_ns;
-  window_.switching_ns += KernelSamplingNs({.switches = look.ranks.switches,
-                                            .switch_cost_ns = prices_.switch_ns,
-                                            .on_share = look.on_share});
+  // Of starts the kernel tells events that rest as well.
+  const double starts_ns = prices_.start_ns * static_cast<double>(starts_);
+  span_.other_ns += static_cast<int64_t>(starts_ns);
+  window_.following_ns += starts_ns + KernelSamplingNs({.switches = look.ranks.switches,
+                                                        .switch_cost_ns = prices_.switch_ns,
+                                                        .on_share = look.on_share});
   span_.governor.job_cpu_ns += look.ranks.cpu_ns;
   span_.governor.switches += look.ranks.switches;
   RecordAgent(look);

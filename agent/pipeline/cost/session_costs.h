@@ -11,8 +11,10 @@
 #define AGENT_PIPELINE_COST_SESSION_COSTS_H_
 
 #include <cstdint>
+#include <map>
 #include <utility>
 
+#include "agent/pipeline/cost/start_limit.h"
 #include "agent/wall/process_time.h"
 #include "core/analysis/budget_governor.h"
 
@@ -22,6 +24,7 @@ namespace perfd::agent {
 struct SamplingPrices {
   double sample_ns = 0;      // of taking one sample
   double switch_ns = 0;      // of a switch of a sampled thread
+  double start_ns = 0;       // of a thread that a sampled one starts
   bool shared_cores = true;  // CPUs may be one core
 };
 
@@ -33,15 +36,16 @@ struct UsedCpu {
 
 struct CostSpan {
   GovernorSpan governor;  // without what the caller knows: ranks, on_share, budget and frequencies
-  int64_t other_ns =
-      0;  // lost to the rest of the agent: resolving, measuring, sending, readers, the tracer
+  // Lost to the starts of threads, and to the rest of the agent: resolving, measuring, sending, readers, the tracer.
+  int64_t other_ns = 0;
 };
 
 struct WindowCosts {
   uint64_t job_cpu_ns = 0;
   uint64_t rank_wall_ns = 0;  // ranks lived so long, summed over them
   uint64_t lost_to_agent_ns = 0;
-  double switching_ns = 0;  // what the switches of sampled threads cost
+  double following_ns =
+      0;  // what the switches of sampled threads cost, and the threads that they start
 };
 
 // What was seen at a look at the ranks.
@@ -59,8 +63,10 @@ class SessionCosts {
   const SamplingPrices& prices() const { return prices_; }
   void Begin(int64_t now_ns, const UsedCpu& used);
   void RecordSample() { ++span_.governor.samples; }
-  // A thread of the ranks began, whether it is seen at the next look or not.
-  void RecordThreadStart() { ++starts_; }
+  // A process of the ranks started a thread or a process, whether it is seen at the next look or not.
+  void RecordStart(int32_t pid, int64_t now_ns);
+  // Of one process since its first one that was told. `threads`: that it has now.
+  RankStarts StartsOf(int32_t pid, uint64_t threads, int64_t now_ns) const;
   // Threads can have begun that nothing told of.
   void RecordUnseen() { unseen_looks_ = kUnseenLooks; }
   // Of what the session's thread uses so much is nothing that the governor could steer.
@@ -74,14 +80,21 @@ class SessionCosts {
   // Until a rescan has given every thread an event, those that it begins are told of by nobody.
   static constexpr int kUnseenLooks = 2;
 
+  struct Starter {
+    uint64_t count = 0;
+    int64_t first_ns = 0;
+  };
+  static constexpr size_t kMostStarters = 65'536;  // beyond, nobody is left alone
+
   bool WaitsAreKnown(const CpuUse& ranks) const;
   void RecordAgent(const CostLook& look);
 
   SamplingPrices prices_;
   int64_t span_begin_ns_ = 0;
-  int64_t living_ns_ = 0;     // when living ranks were counted last
-  uint64_t last_living_ = 0;  // and how many, if any
-  uint64_t starts_ = 0;       // of threads since the last look
+  int64_t living_ns_ = 0;                // when living ranks were counted last
+  uint64_t last_living_ = 0;             // and how many, if any
+  uint64_t starts_ = 0;                  // since the last look
+  std::map<int32_t, Starter> starters_;  // by pid
   int unseen_looks_ = 0;
   uint64_t fixed_ns_ = 0;  // since the last look
   UsedCpu before_;         // at the last look

@@ -275,6 +275,13 @@ CpuUse TrackedRanks::Refresh(int64_t read_ns, std::vector<const TrackedProcess*>
   return used;
 }
 
+void TrackedRanks::LeaveAlone(int32_t pid) {
+  const auto found = processes_.find(pid);
+  if (found == processes_.end() || found->second.ended) return;
+  found->second.ended = true;
+  found->second.ended_ns = read_ns_;
+}
+
 int TrackedRanks::living() const {
   return static_cast<int>(
       std::count_if(processes_.begin(), processes_.end(),

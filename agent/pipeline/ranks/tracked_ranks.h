@@ -55,7 +55,7 @@ struct TrackedProcess {
   std::shared_ptr<const StackTarget>
       stack_target;     // what its stacks are unwound with; null: not yet asked for
   bool helper = false;  // a child of a rank, counted under the rank's number
-  bool ended = false;   // or changed its owner
+  bool ended = false;   // or changed its owner, or is left alone
   bool changed_owner = false;
   bool change_told = false;  // by Refresh
   int64_t ended_ns = 0;      // what had been read when its end was seen
@@ -78,10 +78,6 @@ class TrackedRanks {
   TrackedProcess* AddChild(int32_t parent_pid, int32_t pid, int64_t now_ns);
   // Null also for a process that has changed its owner.
   TrackedProcess* Find(int32_t pid);
-  // What it ran at the time of a sample.
-  static const std::string& ExecutableAt(const TrackedProcess& process, uint64_t time_ns) {
-    return time_ns < process.space.exec_ns() ? process.executable_before : process.executable;
-  }
   bool Contains(int32_t pid) const { return processes_.contains(pid); }
   bool Lives(int32_t pid) const;
   // This very process: a reused pid is another one.
@@ -98,6 +94,8 @@ class TrackedRanks {
   static constexpr int64_t kKeepEndedNs = 2'000'000'000;
   CpuUse Refresh(int64_t read_ns, std::vector<const TrackedProcess*>* ended,
                  std::vector<const TrackedProcess*>* changed = nullptr);
+  // It ends here, though it lives on; what was sampled of it stays.
+  void LeaveAlone(int32_t pid);
   // Whose maps were not read in time, each process once, with a sentence about it.
   std::vector<std::pair<RankInfo, absl::Status>> DrainSilent() {
     return std::exchange(silent_, {});
@@ -133,6 +131,11 @@ class TrackedRanks {
   std::map<int32_t, uint64_t> silent_told_;  // by DrainSilent: pid -> start
   int64_t read_ns_ = 0;                      // at the last Refresh
 };
+
+// What it ran at the time of a sample.
+inline const std::string& ExecutableAt(const TrackedProcess& process, uint64_t time_ns) {
+  return time_ns < process.space.exec_ns() ? process.executable_before : process.executable;
+}
 
 // What to tell the user about a process of `changed`.
 absl::Status ChangedOwnerError(const TrackedProcess& process);

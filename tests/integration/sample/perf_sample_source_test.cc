@@ -7,8 +7,9 @@
 #include <set>
 #include <vector>
 
-#include "agent/sample/sample_cost.h"
-#include "agent/sample/switch_cost.h"
+#include "agent/sample/cost/sample_cost.h"
+#include "agent/sample/cost/start_cost.h"
+#include "agent/sample/cost/switch_cost.h"
 #include "tests/integration/sample/sample_fixture.h"
 
 namespace perfd::agent {
@@ -34,6 +35,7 @@ TEST_F(PerfSampleSourceTest, SamplesAsMuchAsTheProcessRuns) {
   EXPECT_TRUE(sink_.late.empty()) << "what ran before AddProcess is not late";
   EXPECT_EQ(source_->setup().event, source_->setup().kernel_included ? "cpu-clock" : "cpu-clock:u");
   EXPECT_EQ(source_->setup().method, "per-thread");
+  EXPECT_TRUE(source_->removal_spares());
   puppet.Go();
   EXPECT_EQ(puppet.Wait(), 0);
   source_->Drain(sink_);
@@ -163,6 +165,16 @@ TEST_F(PerfSampleSourceTest, ASwitchOfASampledThreadHasACost) {
   ASSERT_TRUE(cost.ok()) << cost.status();
   EXPECT_GT(*cost, 20);
   EXPECT_LT(*cost, 200'000);
+}
+
+TEST_F(PerfSampleSourceTest, AThreadThatASampledOneStartsHasACost) {
+  OPEN_OR_SKIP({});
+  absl::StatusOr<double> cost = MeasureStartCost(source_->event());
+  for (int i = 1; i < 10 && (!cost.ok() || *cost == 0); ++i)
+    cost = MeasureStartCost(source_->event());
+  ASSERT_TRUE(cost.ok()) << cost.status();
+  EXPECT_GT(*cost, 100);
+  EXPECT_LT(*cost, 1'000'000);
 }
 
 TEST_F(PerfSampleSourceTest, RemovedProcessesStillDeliverWhatWasWritten) {

@@ -21,7 +21,8 @@ TEST(RealProc, FindsTwoRanksOfTheSameJob) {
   for (const char* rank : {"PMIX_RANK=1", "PMIX_RANK=0"}) {
     puppets.push_back(std::make_unique<PuppetProcess>(
         std::vector<std::string>{"say:up", "wait"},
-        std::vector<std::string>{rank, absl::StrCat("PMIX_NAMESPACE=", job), "OMPI_COMM_WORLD_SIZE=2"}));
+        std::vector<std::string>{rank, absl::StrCat("PMIX_NAMESPACE=", job),
+                                 "OMPI_COMM_WORLD_SIZE=2"}));
     ASSERT_TRUE(puppets.back()->Heard());
   }
   TargetSpec target;

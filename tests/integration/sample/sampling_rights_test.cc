@@ -175,6 +175,7 @@ TEST_F(SamplingRights, CgroupEventsSampleTheGroupAndNobodyElse) {
         {.event = "cpu-clock", .frequency_hz = 499, .cgroup = group.directory()}, ProcFs(), &clock);
     ASSERT_TRUE(source.ok()) << source.status();
     EXPECT_EQ((*source)->setup().method, "cgroup");
+    EXPECT_FALSE((*source)->removal_spares()) << "the group's events go on";
     ASSERT_TRUE((*source)->AddProcess(inside.pid()).ok());
     EXPECT_EQ((*source)->thread_count(), 1);
     inside.Go();

@@ -50,20 +50,45 @@ TEST_F(SessionCostsTest, WhatTheGovernorCannotSteerIsOther) {
 }
 
 TEST_F(SessionCostsTest, LooksWithThreadsThatNobodySawAgainCountInFull) {
-  costs_.RecordThreadStart();
-  costs_.RecordThreadStart();
+  costs_.RecordStart(7, now_ns_);
+  costs_.RecordStart(7, now_ns_);
   Inspect({.appeared = 1});
   EXPECT_EQ(Lost(), 1000) << "one of them is gone already";
-  costs_.RecordThreadStart();
+  costs_.RecordStart(7, now_ns_);
   Inspect({.ended = 1});
   EXPECT_EQ(Lost(), 1000);
-  costs_.RecordThreadStart();
+  costs_.RecordStart(7, now_ns_);
   Inspect({.appeared = 1});
   EXPECT_EQ(Lost(), 0) << "the next look tells of all";
   Inspect({.unknown = true});
   EXPECT_EQ(Lost(), 1000);
   Inspect({});
   EXPECT_EQ(Lost(), 0);
+}
+
+TEST_F(SessionCostsTest, StartsOfThreadsCostWhatNoFrequencySteers) {
+  costs_.SetPrices({.start_ns = 5000, .shared_cores = false});
+  costs_.RecordStart(7, now_ns_);
+  costs_.RecordStart(7, now_ns_);
+  Inspect({.appeared = 2}, 1, /*on_share=*/0.1);
+  const CostSpan span = costs_.EndSpan(1000);
+  EXPECT_EQ(span.other_ns, 10'000) << "events that rest are told of them as well";
+  EXPECT_EQ(span.governor.lost_to_agent_ns, 0u);
+  EXPECT_EQ(costs_.EndWindow().following_ns, 10'000);
+  Inspect({});
+  EXPECT_EQ(costs_.EndWindow().following_ns, 0);
+}
+
+TEST_F(SessionCostsTest, StartsAreCountedByProcessSinceTheFirst) {
+  costs_.RecordStart(7, 1000);
+  costs_.RecordStart(8, 1100);
+  costs_.RecordStart(7, 1200);
+  Inspect({});
+  const RankStarts starts = costs_.StartsOf(7, 3, 5000);
+  EXPECT_EQ(starts.count, 2u);
+  EXPECT_EQ(starts.threads, 3u);
+  EXPECT_EQ(starts.followed_ns, 4000);
+  EXPECT_EQ(costs_.StartsOf(9, 1, 5000).count, 0u);
 }
 
 TEST_F(SessionCostsTest, WhenRecordsAreMissingTwoLooksCountInFull) {
@@ -98,7 +123,7 @@ TEST_F(SessionCostsTest, AWindowHasWhatRanksUsedAndLived) {
   Inspect({.cpu_ns = 20}, 0);
   const WindowCosts window = costs_.EndWindow();
   EXPECT_EQ(window.job_cpu_ns, 30u);
-  EXPECT_EQ(window.switching_ns, 1000);
+  EXPECT_EQ(window.following_ns, 1000);
   EXPECT_EQ(window.rank_wall_ns, 400u) << "while none lives as many as before";
   EXPECT_EQ(costs_.EndWindow().job_cpu_ns, 0u);
 }

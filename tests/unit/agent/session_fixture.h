@@ -117,7 +117,8 @@ class SessionTest : public testing::Test {
                                 const Discovery&) -> absl::StatusOr<OpenedSource> {
       OpenedSource opened;
       opened.source = std::make_unique<FakeSampleSource>(script_);
-      opened.prices = {.sample_ns = sample_cost_ns_, .shared_cores = false};
+      opened.prices = {
+          .sample_ns = sample_cost_ns_, .start_ns = start_cost_ns_, .shared_cores = false};
       return opened;
     };
     tools_.claim_pids = [](const std::vector<int32_t>&) { return std::vector<int32_t>(); };
@@ -155,6 +156,7 @@ class SessionTest : public testing::Test {
   RecordingOutput output_;
   FakeSampleSource::Script script_;
   double sample_cost_ns_ = 0;
+  double start_cost_ns_ = 0;
   Resolver resolver_;
   SessionTools tools_;
   SessionRequest request_;

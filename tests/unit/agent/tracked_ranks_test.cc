@@ -261,8 +261,23 @@ TEST_F(TrackedRanksTest, TheProgramOfASampleIsTheOneOfItsTime) {
   process.executable = "/new";
   EXPECT_EQ(process.space.Find(0x1800, 999)->path, "/old");
   EXPECT_EQ(process.space.Find(0x1800, 1000)->path, "/new");
-  EXPECT_EQ(TrackedRanks::ExecutableAt(process, 999), "/old");
-  EXPECT_EQ(TrackedRanks::ExecutableAt(process, 1000), "/new");
+  EXPECT_EQ(ExecutableAt(process, 999), "/old");
+  EXPECT_EQ(ExecutableAt(process, 1000), "/new");
+}
+
+TEST_F(TrackedRanksTest, ARankThatIsLeftAloneEndsAndIsNotAddedAgain) {
+  ASSERT_TRUE(PutAndAdd(5).ok());
+  ASSERT_TRUE(PutAndAdd(6).ok());
+  ranks_.LeaveAlone(5);
+  ranks_.LeaveAlone(77);
+  EXPECT_EQ(ranks_.living(), 1);
+  EXPECT_FALSE(ranks_.Lives(5));
+  EXPECT_TRUE(ranks_.Knows(Info(5)));
+  EXPECT_NE(ranks_.Find(5), nullptr) << "its last samples are still to be read";
+  EXPECT_EQ(ranks_.infos().size(), 2u);
+  std::vector<const TrackedProcess*> ended;
+  ranks_.Refresh(2, &ended);
+  EXPECT_TRUE(ended.empty()) << "it has not ended, and is not told to have";
 }
 
 TEST_F(TrackedRanksTest, AReusedPidIsAnotherProcessAndBothAreTold) {

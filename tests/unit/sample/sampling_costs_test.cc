@@ -1,4 +1,4 @@
-#include "agent/sample/sampling_costs.h"
+#include "agent/sample/cost/sampling_costs.h"
 
 #include <gtest/gtest.h>
 
@@ -11,14 +11,14 @@ class SamplingCostsTest : public ::testing::Test {
     ++measured_;
     return answer_;
   }};
-  SamplingCost answer_{1500, 2.5};
+  SamplingCost answer_{1500, 2.5, 4000};
   int measured_ = 0;
 };
 
 TEST_F(SamplingCostsTest, AnEventIsMeasuredOnce) {
   ChosenEvent event;
   EXPECT_EQ(*costs_.Of(event).sample_ns, 1500u);
-  answer_ = {9, 9};
+  answer_ = {9, 9, 9};
   EXPECT_EQ(*costs_.Of(event).sample_ns, 1500u);
   EXPECT_EQ(*costs_.Of(event).switch_ns, 2.5);
   EXPECT_EQ(measured_, 1);

@@ -1,4 +1,4 @@
-// agent/sample/sample_cost.h - what one sample costs the thread that is interrupted.
+// agent/sample/cost/sample_cost.h - what one sample costs the thread that is interrupted.
 //
 // Shape    MeasureSampleCost(event) -> ns per sample. Runs on the calling thread for 10 ms; for 50 ms when samples do
 //          not arrive.
@@ -7,8 +7,8 @@
 //          costs afterwards in caches is not seen.
 // Errors   kUnavailable: too few samples arrived to say; else as opening the event.
 // Threads  any; blocks the caller.
-#ifndef AGENT_SAMPLE_SAMPLE_COST_H_
-#define AGENT_SAMPLE_SAMPLE_COST_H_
+#ifndef AGENT_SAMPLE_COST_SAMPLE_COST_H_
+#define AGENT_SAMPLE_COST_SAMPLE_COST_H_
 
 #include <cstdint>
 #include <vector>
@@ -26,4 +26,4 @@ absl::StatusOr<uint64_t> CostFromGaps(const std::vector<int64_t>& readings,
 
 }  // namespace perfd::agent
 
-#endif  // AGENT_SAMPLE_SAMPLE_COST_H_
+#endif  // AGENT_SAMPLE_COST_SAMPLE_COST_H_

@@ -1,4 +1,4 @@
-#include "agent/sample/switch_cost.h"
+#include "agent/sample/cost/switch_cost.h"
 
 #include <poll.h>
 #include <sched.h>
@@ -11,8 +11,10 @@
 #include <thread>
 #include <utility>
 
+#include "agent/sample/cost/rounds.h"
 #include "agent/sample/perf_event.h"
 #include "core/base/clock.h"
+#include "core/base/status_macros.h"
 #include "core/base/unique_fd.h"
 
 namespace perfd::agent {
@@ -22,7 +24,6 @@ constexpr int kTurns = 100;  // of a round: 200 switches
 constexpr int kRounds = 12;  // of each kind
 constexpr int kWaitMs = 200;
 constexpr int64_t kLongestRoundNs = 100 * kNsPerMs;
-constexpr int64_t kMostNs = kNsPerSecond;  // no round begins later
 
 bool Await(int fd) {
   pollfd ready{.fd = fd, .events = POLLIN, .revents = 0};
@@ -91,37 +92,14 @@ absl::StatusOr<double> RoundWith(const Pair& pair, const ChosenEvent& event) {
 
 absl::StatusOr<double> Measure(const ChosenEvent& event) {
   const Pair pair;
-  if (pair.Round() < 0)
-    return absl::DeadlineExceededError("the CPU is too busy to measure what a switch costs");
-  std::vector<double> without, with;
-  const SystemClock clock;
-  const int64_t end = clock.MonotonicNs() + kMostNs;
-  for (int i = 0; i < kRounds && clock.MonotonicNs() < end; ++i) {
-    without.push_back(pair.Round());
-    absl::StatusOr<double> sampled = RoundWith(pair, event);
-    if (!sampled.ok()) return sampled.status();
-    with.push_back(*sampled);
-  }
-  return SwitchCostFromRounds(std::move(without), std::move(with));
-}
-
-// What a round takes when nobody comes in between: nothing makes one quicker, much makes one slower. Not the very quickest:
-// a clock that jumps may make that.
-double Undisturbed(std::vector<double>& values) {
-  const auto low = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 8);
-  std::nth_element(values.begin(), low, values.end());
-  return *low;
+  ASSIGN_OR_RETURN(const double near,
+                   MeasureCost(
+                       "a switch of threads", kRounds, [&pair] { return pair.Round(); },
+                       [&] { return RoundWith(pair, event); }));
+  return kFarFactor * near;
 }
 
 }  // namespace
-
-absl::StatusOr<double> SwitchCostFromRounds(std::vector<double> without, std::vector<double> with) {
-  std::erase_if(without, [](double v) { return v < 0; });
-  std::erase_if(with, [](double v) { return v < 0; });
-  if (without.empty() || with.empty())
-    return absl::DeadlineExceededError("the CPU is too busy to measure what a switch costs");
-  return kFarFactor * std::max(0.0, Undisturbed(with) - Undisturbed(without));
-}
 
 absl::StatusOr<double> MeasureSwitchCost(const ChosenEvent& event) {
   absl::StatusOr<double> cost = 0.0;

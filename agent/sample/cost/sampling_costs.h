@@ -1,11 +1,11 @@
-// agent/sample/sampling_costs.h - what sampling costs on this node, measured once for each event.
+// agent/sample/cost/sampling_costs.h - what sampling costs on this node, measured once for each event.
 //
-// Shape    Of(event) measures when an event is asked for the first time (some 30 ms of this CPU, at most some 2 s) and remembers: profiles that follow
+// Shape    Of(event) measures when an event is asked for the first time (some 60 ms of this CPU, at most some 3 s) and remembers: profiles that follow
 //          one another do not pay again. What could not be measured is tried again by the next one.
 // Units    ns.
 // Threads  thread-safe; who asks meanwhile waits.
-#ifndef AGENT_SAMPLE_SAMPLING_COSTS_H_
-#define AGENT_SAMPLE_SAMPLING_COSTS_H_
+#ifndef AGENT_SAMPLE_COST_SAMPLING_COSTS_H_
+#define AGENT_SAMPLE_COST_SAMPLING_COSTS_H_
 
 #include <cstdint>
 #include <functional>
@@ -22,6 +22,7 @@ namespace perfd::agent {
 struct SamplingCost {
   absl::StatusOr<uint64_t> sample_ns;  // of a sample
   absl::StatusOr<double> switch_ns;    // of a switch of a sampled thread
+  absl::StatusOr<double> start_ns;     // of a thread that a sampled one starts
 };
 
 class SamplingCosts {
@@ -41,4 +42,4 @@ class SamplingCosts {
 
 }  // namespace perfd::agent
 
-#endif  // AGENT_SAMPLE_SAMPLING_COSTS_H_
+#endif  // AGENT_SAMPLE_COST_SAMPLING_COSTS_H_

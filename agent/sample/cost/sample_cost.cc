@@ -1,4 +1,4 @@
-#include "agent/sample/sample_cost.h"
+#include "agent/sample/cost/sample_cost.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,0 +1,22 @@
+// agent/sample/cost/start_cost.h - what an event on a thread costs each time the thread starts another one.
+//
+// Shape    MeasureStartCost(event) -> ns per start. A thread of its own starts threads that end at once and waits for each, now with
+//          the event, now without. Takes about 30 ms, at most 1 s.
+// Method   agent/sample/cost/rounds.h. The ends and the switches of such a thread are in it: nobody counts those of threads that are gone.
+//          As far apart as a team's threads are, each costs kFarFactor times as much.
+// Errors   kDeadlineExceeded: the CPU is too busy to say; kResourceExhausted: no thread can be started; else as opening the event.
+// Threads  any; blocks the caller.
+// Source   kernel/events/core.c perf_event_fork, perf_event_task; docs/adr/0051-starts-of-threads.md.
+#ifndef AGENT_SAMPLE_COST_START_COST_H_
+#define AGENT_SAMPLE_COST_START_COST_H_
+
+#include "absl/status/statusor.h"
+#include "agent/sample/event_choice.h"
+
+namespace perfd::agent {
+
+absl::StatusOr<double> MeasureStartCost(const ChosenEvent& event);
+
+}  // namespace perfd::agent
+
+#endif  // AGENT_SAMPLE_COST_START_COST_H_
