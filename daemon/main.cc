@@ -19,6 +19,7 @@
 #include "daemon/reload_thread.h"
 #include "daemon/report_doors.h"
 #include "daemon/service/doors/grpc_host.h"
+#include "daemon/service/doors/grpc_log.h"
 #include "daemon/service/doors/unix_door.h"
 #include "daemon/service/stop_signal.h"
 #include "daemon/stop_deadline.h"
@@ -124,6 +125,7 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   if (!perfd::daemon::ParsePerfdFlags(argc, argv, &flags, &exit_code)) return exit_code;
   perfd::InitLog("perfd", perfd::LogLevel::kInfo);
+  perfd::daemon::UseLogForGrpc();
   absl::Status status = perfd::daemon::ApplyLog(flags);
   if (status.ok())
     status = perfd::daemon::Serve(flags,

@@ -31,6 +31,16 @@ constexpr double kAutoStacksPerSecond = 20;
 // altering.
 constexpr double kSamplingPart = 0.35;
 
+// Of the part for sampling, whatever starts of threads cost.
+constexpr double kLeastOfBudget = 0.25;
+
+// Of elapsed time: ranks run side by side.
+double StartsRatio(const CostSpan& span) {
+  const GovernorSpan& governor = span.governor;
+  if (governor.wall_ns <= 0) return 0;
+  return span.starts_ns / std::max(governor.ranks, 1) / static_cast<double>(governor.wall_ns);
+}
+
 // Else a rank that stood looks like one that had nothing to do.
 void SaySuspensions(const TrackedRanks& ranks, SessionNotices& notices) {
   for (const TrackedProcess* rank : ranks.SuspendedRanks()) {
@@ -210,7 +220,9 @@ CostSpan Session::EndSpan() {
   GovernorSpan& governor = span.governor;
   governor.ranks = ranks_.living();
   governor.on_share = source_->on_share();
-  governor.budget_ratio = request_.spec.budget.overhead_ratio * (MayAlter() ? kSamplingPart : 1);
+  const double budget_ratio =
+      request_.spec.budget.overhead_ratio * (MayAlter() ? kSamplingPart : 1);
+  governor.budget_ratio = std::max(budget_ratio - StartsRatio(span), kLeastOfBudget * budget_ratio);
   governor.current_hz = source_->setup().frequency_hz;
   governor.requested_hz = static_cast<double>(request_.spec.hotspots.frequency_hz);
   return span;
@@ -239,7 +251,8 @@ void Session::AdjustFrequency(const CostSpan& costs) {
   const double ratio =
       lowest ? std::min(decision.cost_ratio, span.budget_ratio) : decision.cost_ratio;
   experiment_.Charge(
-      static_cast<int64_t>(ratio * static_cast<double>(span.wall_ns)) + costs.other_ns,
+      static_cast<int64_t>((ratio + StartsRatio(costs)) * static_cast<double>(span.wall_ns)) +
+          costs.other_ns,
       request_.spec.budget.overhead_ratio);
   if (decision.frequency_hz == span.current_hz) return;
   CloseWindow();  // a window has one frequency

@@ -17,30 +17,25 @@ std::string Who(const RankInfo& info) {
   return absl::StrCat("rank ", info.rank, " (pid ", info.pid, ")");
 }
 
-std::string StartsText(const RankInfo& info, const RankStarts& starts, const StartLimit& limit) {
-  const double seconds = static_cast<double>(starts.followed_ns) / kNsPerSecond;
+std::string InWords(const RankInfo& info, const BusyStarter& busy) {
   return absl::StrFormat(
-      "%s starts about %.0f threads or processes a second: following them costs it about %.1f %% "
-      "of its time, and the budget is %.1f %%. It was sampled for %.1f s and is left alone from "
-      "here on. "
-      "Threads that stay cost nothing (a pool; a team that is not ended and started anew); or "
-      "allow more with budget.overhead",
-      Who(info), static_cast<double>(starts.count) / seconds, 100 * StartCostRatio(limit, starts),
-      100 * limit.budget_ratio, seconds);
+      "%s starts about %.0f threads or processes a second: to hear of each costs it about "
+      "%.1f %% of "
+      "its time, more than the budget of %.1f %%. It is not sampled from here on; what was sampled "
+      "before counts. Reuse threads (a pool) instead of starting new ones, or raise "
+      "budget.overhead",
+      Who(info), busy.starts_per_second, 100 * busy.cost_ratio, 100 * busy.budget_ratio);
 }
 
-// A frequency that is lower would not spare it.
-void LeaveBusyStarters(const SessionCosts& costs, double budget_ratio, int64_t now_ns,
-                       TrackedRanks& ranks, SampleSource& source, SessionNotices& notices) {
+// A frequency that is lower would not spare them.
+void LeaveBusyStarters(const std::vector<BusyStarter>& starters, TrackedRanks& ranks,
+                       SampleSource& source, SessionNotices& notices) {
   if (!source.removal_spares()) return;
-  const StartLimit limit{costs.prices().start_ns, budget_ratio};
-  for (const TrackedProcess* rank : ranks.LivingRanks()) {
-    const int32_t pid = rank->info.pid;
-    const RankStarts starts = costs.StartsOf(pid, rank->use.threads.size(), now_ns);
-    if (!CostsTooMuch(limit, starts)) continue;
-    ranks.LeaveAlone(pid);
-    source.RemoveProcess(pid);
-    notices.Say(Notice::Severity::kWarning, StartsText(rank->info, starts, limit), pid);
+  for (const BusyStarter& busy : starters) {
+    const TrackedProcess* rank = ranks.Find(busy.pid);
+    if (rank == nullptr) continue;
+    notices.Say(Notice::Severity::kWarning, InWords(rank->info, busy), busy.pid);
+    for (const int32_t pid : ranks.Leave(busy.pid)) source.RemoveProcess(pid);
   }
 }
 
@@ -72,6 +67,7 @@ Session::Taken Session::OpenSource(const Discovery& discovery) {
   }
   source_ = std::move(source->source);
   costs_.SetPrices(source->prices);
+  costs_.SetBudget(request_.spec.budget.overhead_ratio);
   for (const Notice& notice : source->thinned) notices_.Say(notice.severity, notice.text, 0);
   Taken all = Taken::kGone;
   for (const RankInfo& info : discovery.ranks) {
@@ -162,16 +158,17 @@ void Session::RecordEnded() {
                                   absl::StrCat(Who(info), ": samples in what it has mapped since ",
                                                "count as unknown: ", status.message())),
                      info.pid);
-  costs_.Record({.ranks = used,
-                 .agent = UsedSoFar(),
-                 .living = ranks_.living(),
-                 .on_share = source_->on_share(),
-                 .now_ns = tools_.clock->MonotonicNs()});
-  LeaveBusyStarters(costs_, request_.spec.budget.overhead_ratio, tools_.clock->MonotonicNs(),
-                    ranks_, *source_, notices_);
+  const std::vector<BusyStarter> busy = costs_.Record({.ranks = used,
+                                                       .agent = UsedSoFar(),
+                                                       .living = ranks_.living(),
+                                                       .on_share = source_->on_share(),
+                                                       .now_ns = tools_.clock->MonotonicNs(),
+                                                       .read_ns = drained_ns_,
+                                                       .threads = ranks_.ThreadsByRank()});
+  LeaveBusyStarters(busy, ranks_, *source_, notices_);
   for (const TrackedProcess* process : ended) {
     if (!ranks_.Lives(process->info.pid)) LetGo(process->info.pid);
-    if (!process->helper) changes_.Ended(process->info, Seconds());
+    if (process->helper_of == 0) changes_.Ended(process->info, Seconds());
   }
 }
 

@@ -12,6 +12,10 @@ RawLocation InKernel(KernelCause cause, const RawLocation& caller) {
           .file_offset = caller.file_offset};
 }
 
+void RecordStart(const TrackedProcess* process, SessionCosts& costs) {
+  if (process != nullptr) costs.RecordStart(PidOfRank(*process));
+}
+
 }  // namespace
 
 RawLocation Session::Place(TrackedProcess& process, RuntimeAddress ip, uint64_t time_ns) {
@@ -76,19 +80,19 @@ void Session::OnTask(const TaskEvent& event) {
   switch (event.kind) {
     case TaskEvent::Kind::kProcessForked:
       if (experiment_.active() && IsShadow(event.pid)) break;
-      if (ranks_.Contains(event.parent_pid)) costs_.RecordStart(event.parent_pid, now);
+      RecordStart(ranks_.Find(event.parent_pid), costs_);
       if (ranks_.AddChild(event.parent_pid, event.pid, now) != nullptr)
         children_.push_back(event.pid);
       break;
     case TaskEvent::Kind::kExec:
       if (TrackedProcess* process = ranks_.Find(event.pid); process != nullptr) {
         ranks_.Exec(*process, event.time_ns, now);
-        if (process->helper || process->changed_owner) break;  // of the latter Refresh tells
+        if (process->helper_of != 0 || process->changed_owner) break;  // of the latter Refresh tells
         changes_.Replaced(process->info, process->executable, Seconds());
       }
       break;
     case TaskEvent::Kind::kThreadStarted:
-      if (ranks_.Contains(event.pid)) costs_.RecordStart(event.pid, now);
+      RecordStart(ranks_.Find(event.pid), costs_);
       break;
     case TaskEvent::Kind::kExited:
     case TaskEvent::Kind::kRenamed:

@@ -285,7 +285,8 @@ void PerfSampleSource::FollowThreads(SampleSink& sink) {
   }
   for (const NewThread& thread : choice.open) {
     const absl::Status opened = rings_.OpenThread(thread.pid, thread.tid, /*announced=*/true);
-    if (opened.ok() || absl::IsNotFound(opened)) new_threads_.Given(thread.tid);
+    // Of a process that is removed: neither.
+    if (rings_.HasRing(thread.tid) || absl::IsNotFound(opened)) new_threads_.Given(thread.tid);
   }
   rings_.FollowLeaders();
   const int64_t now_ns = clock_->MonotonicNs();

@@ -41,7 +41,7 @@ class SampleSource {
   virtual absl::Status AddProcess(int32_t pid) = 0;
   // Stops sampling it; unread samples of it are still delivered by the next Drain.
   virtual void RemoveProcess(int32_t pid) = 0;
-  // Whether it then costs the process nothing any more.
+  // Whether the process has no event of this source then.
   virtual bool removal_spares() const { return true; }
   virtual void Drain(SampleSink& sink) = 0;
   // Losses that no record has told of, each once. A source that counts none has none to tell.

@@ -162,7 +162,7 @@ ProfileState ProfileSession::Outcome() {
   }
   if (status_.samples == 0) {
     AddNotice({Notice::Severity::kWarning, absl::StatusCode::kOk, "", 0,
-               "no samples: the ranks used no CPU time while they were measured"});
+               "no samples: no thread of the ranks ran long enough on a CPU to be seen"});
   }
   return LooksPartial() ? ProfileState::kPartial : ProfileState::kDone;
 }

@@ -13,7 +13,8 @@ bool HoldsItsOwnOnly(const Window& window) {
   const auto own = [&window](const auto& part) {
     return part.profile_id == window.profile_id && part.node == window.node;
   };
-  return std::all_of(window.findings.measurements.begin(), window.findings.measurements.end(), own) &&
+  return std::all_of(window.findings.measurements.begin(), window.findings.measurements.end(),
+                     own) &&
          std::all_of(window.audit.begin(), window.audit.end(), own);
 }
 
@@ -32,9 +33,9 @@ bool MaySpeakFor(const Sender& sender, const std::optional<Standing>& standing) 
 absl::Status CheckSender(const Sender& sender, const Window& window,
                          const std::optional<Standing>& standing) {
   if (!MaySpeakFor(sender, standing)) {
-    return absl::PermissionDeniedError(
-        absl::StrCat("a user-mode agent of uid ", sender.uid,
-                     " sent a window of this profile, which belongs to another user"));
+    return absl::PermissionDeniedError(absl::StrCat(
+        "a user-mode agent of uid ", sender.uid, " sent a window of this profile, which ",
+        standing.has_value() ? "belongs to another user" : "nobody knows"));
   }
   if (!HoldsItsOwnOnly(window)) {
     return absl::FailedPreconditionError(

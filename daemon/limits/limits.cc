@@ -37,6 +37,11 @@ std::vector<LimitHolding> MostOf(const std::map<std::pair<Limit, LimitHolder>, i
   return all;
 }
 
+// Of the users whose agents serve whole nodes; daemon/limits/connections.h.
+bool SparesAgents(Limit limit) {
+  return limit == Limit::kConnectionsPerUser || limit == Limit::kNewConnectionsPerUser;
+}
+
 std::string InWords(const LimitHolder& who) {
   if (const auto* uid = std::get_if<uint32_t>(&who)) return absl::StrCat("uid ", *uid);
   if (const auto* address = std::get_if<std::string>(&who)) return *address;
@@ -214,13 +219,15 @@ void Limits::BeginPeriods(int64_t now_ns) {
   }
 }
 
-std::vector<LimitUse> Limits::UsesOf(const Requester& who, int64_t now_ns) {
+std::vector<LimitUse> Limits::UsesOf(const Requester& who, int64_t now_ns, bool full_agent) {
   MutexLock lock(&mutex_);
   BeginPeriods(now_ns);
   std::vector<LimitUse> uses;
   for (const LimitRow& row : LimitTable()) {
     const auto index = static_cast<size_t>(row.limit);
     const bool own = row.per == LimitPer::kUser;
+    const bool free = own && ((who.privileged && (!row.binds_admins || who.uid == 0)) ||
+                              (full_agent && SparesAgents(row.limit)));
     LimitUse use{.key = std::string(row.key),
                  .what = std::string(row.what),
                  .per = row.per,
@@ -228,7 +235,7 @@ std::vector<LimitUse> Limits::UsesOf(const Requester& who, int64_t now_ns) {
                  .period_ns = row.period_ns,
                  .value = values_[index],
                  .kept = std::min(row.kept, values_[index] / 2),
-                 .bound = !own || !who.privileged || (row.binds_admins && who.uid != 0),
+                 .bound = !free,
                  .used = std::nullopt,
                  .refusals = hits_[index],
                  .instead = std::string(row.instead),

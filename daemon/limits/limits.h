@@ -109,8 +109,8 @@ class Limits {
 
   // How often each limit has refused somebody, in the order of the table.
   std::array<uint64_t, kLimits> Hits() const;
-  // What each limit is for them, in the order of the table.
-  std::vector<LimitUse> UsesOf(const Requester& who, int64_t now_ns);
+  // What each limit is for them, in the order of the table. full_agent: theirs may be the agent of a whole node.
+  std::vector<LimitUse> UsesOf(const Requester& who, int64_t now_ns, bool full_agent = false);
 
  private:
   friend class Share;

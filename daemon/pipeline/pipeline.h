@@ -31,6 +31,7 @@
 #include "daemon/control/session_table.h"
 #include "daemon/ingest/ingest.h"
 #include "daemon/ingest/worker.h"
+#include "daemon/limits/peer_log.h"
 #include "daemon/metrics/figures.h"
 #include "daemon/pipeline/agent_registry.h"
 #include "daemon/pipeline/doctor_fanout.h"
@@ -105,6 +106,8 @@ class Pipeline {
   }
   void DoctorAnswer(uint64_t connection, uint64_t request_id, std::vector<DoctorCheck> checks);
   void CountMalformed();
+  // For lines that agents cause.
+  PeerLog& peer_log() { return peer_log_; }
 
   DaemonFigures Figures();
   bool Healthy() const { return store_.healthy(); }
@@ -128,7 +131,6 @@ class Pipeline {
   absl::Status Check(const Sender& sender, const Window& window,
                      const std::optional<Standing>& standing);
   void PostRefused(ProfileHolder owner, const RefusedWindow& window);
-  void LogRefusal(const Sender& sender, const RefusedWindow& window, const absl::Status& why);
   absl::StatusOr<ProfileDisposition> Disposition(const std::string& profile_id);
   void Merge(const IncomingWindow& incoming, const Appended& appended);
   void ReportStops(const std::vector<AuditEntry>& audit);
@@ -168,7 +170,7 @@ class Pipeline {
   std::map<std::string, LateProfile> late_ ABSL_GUARDED_BY(mutex_);
   std::deque<RecentProfile> recent_ ABSL_GUARDED_BY(mutex_);
   std::deque<FreshProfile> fresh_ ABSL_GUARDED_BY(mutex_);  // ended within the last hour of uptime
-  RareLog refusals_ ABSL_GUARDED_BY(mutex_);
+  PeerLog peer_log_;
   uint64_t malformed_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t maintenance_due_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   RetentionPolicy retention_ ABSL_GUARDED_BY(mutex_);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "core/base/log.h"
 #include "core/base/mutex.h"
 #include "core/base/status_macros.h"
@@ -67,6 +68,20 @@ std::function<void(absl::Status)> CountingGaps(std::shared_ptr<Limits> limits, u
   };
 }
 
+void LogRefusal(const Sender& sender, const RefusedWindow& window, const absl::Status& why,
+                PeerLog& log) {
+  const std::string whose = absl::StrCat("windows of ", sender.uid);
+  if (const auto more = log.Next(whose, absl::GetCurrentTimeNanos()); more.has_value())
+    LogWarning("window {} of node {} (uid {}) is refused: {}{}", window.sequence, sender.node,
+               sender.uid, Text(why), LeftOutText(*more));
+}
+
+// A user has several names, and others when they please.
+std::string WhoseAgent(absl::string_view what, const AgentFacts& facts) {
+  return facts.user_mode ? absl::StrCat(what, " of ", facts.uid)
+                         : absl::StrCat(what, " at ", facts.node);
+}
+
 }  // namespace
 
 absl::StatusOr<uint64_t> Pipeline::AgentConnected(AgentFacts facts,
@@ -90,17 +105,22 @@ absl::StatusOr<uint64_t> Pipeline::AgentConnected(AgentFacts facts,
   }
   if (present != nullptr) Execute(table_.AgentGone(facts.node, now));
   Execute(table_.AgentConnected(facts, now));
-  LogInfo("agent of node {} connected: version {}, uid {}{}", facts.node, facts.version, facts.uid,
-          facts.user_mode ? ", user mode" : "");
+  if (const auto more = peer_log_.Next(WhoseAgent("coming", facts), absl::GetCurrentTimeNanos());
+      more.has_value())
+    LogInfo("agent of node {} connected: version {}, uid {}{}{}", facts.node, facts.version,
+            facts.uid, facts.user_mode ? ", user mode" : "", LeftOutText(*more));
   return connection;
 }
 
 void Pipeline::AgentGone(uint64_t connection) {
   MutexLock lock(&mutex_);
   const Moment now = Now();
+  const AgentRegistry::Entry* entry = registry_.Find(connection);
+  const std::string whose = entry == nullptr ? "" : WhoseAgent("going", entry->facts);
   const std::string node = registry_.Disconnect(connection, now.unix_ns);
   if (node.empty()) return;  // it had been replaced
-  LogInfo("agent of node {} disconnected", node);
+  if (const auto more = peer_log_.Next(whose, absl::GetCurrentTimeNanos()); more.has_value())
+    LogInfo("agent of node {} disconnected{}", node, LeftOutText(*more));
   Execute(table_.AgentGone(node, now));
 }
 
@@ -257,7 +277,7 @@ void Pipeline::RefuseWindow(uint64_t connection, ProfileHolder from, const std::
                      absl::StrCat("perfd refused windows of a user-mode agent of uid ", sender->uid,
                                   ": it may only speak for its own user's profiles")};
   }
-  LogRefusal(*sender, window, why);
+  LogRefusal(*sender, window, why, peer_log_);
   const ProfileHolder owner = OwnerOf(standing.ok() ? *standing : std::nullopt);
   auto told = [this, owner, window = std::move(window),
                done = std::move(done)](absl::Status status) {
@@ -275,14 +295,6 @@ void Pipeline::PostRefused(ProfileHolder owner, const RefusedWindow& window) {
     Execute(table_.Refused(window, Now()));
   };
   if (!merge_.PostTo(owner, tell)) tell();
-}
-
-void Pipeline::LogRefusal(const Sender& sender, const RefusedWindow& window,
-                          const absl::Status& why) {
-  MutexLock lock(&mutex_);
-  if (const auto more = refusals_.Next(clock_.MonotonicNs()); more.has_value())
-    LogWarning("window {} of node {} (uid {}) is refused: {} ({} more since the last such line)",
-               window.sequence, sender.node, sender.uid, Text(why), *more);
 }
 
 void Pipeline::DoctorAnswer(uint64_t connection, uint64_t request_id,

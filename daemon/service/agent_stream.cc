@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/mutex.h"
@@ -57,6 +58,13 @@ grpc::ByteBuffer Serialise(const v1::DaemonMessage& message) {
 // Who answers for what its agent sends.
 ProfileHolder HolderOfPeer(const Peer& peer) {
   return peer.full_agent ? kSite : HolderOf(peer.requester);
+}
+
+// Whoever may connect may be refused as often as they like.
+void RecordEnd(const Requester& whose, const absl::Status& why, PeerLog& log) {
+  const std::string peer = absl::StrCat(whose.uid, " ", whose.name);
+  if (const auto more = log.Next(peer, absl::GetCurrentTimeNanos()); more.has_value())
+    LogWarning("an agent's stream ends (uid {}): {}{}", whose.uid, Text(why), LeftOutText(*more));
 }
 
 }  // namespace
@@ -207,7 +215,7 @@ void AgentStream::Check(TlsGate& tls, int64_t now_ns) {
     registered = connection_ != 0;
   }
   if (const absl::Status holds = tls.Recheck(peer_.certificate.get()); !holds.ok()) {
-    LogWarning("an agent's stream ends: {}", Text(holds));
+    RecordEnd(peer_.requester, holds, pipeline_.peer_log());
     return Close(holds);
   }
   if (absl::Nanoseconds(now_ns - heard_ns) < (registered ? kSilence : kRegisterWithin)) return;
@@ -229,7 +237,7 @@ void AgentStream::OnReadDone(bool ok) {
   if (readable) handled = Handle(message);
   if (!handled.ok()) {
     if (!readable || absl::IsInvalidArgument(handled)) pipeline_.CountMalformed();
-    LogWarning("an agent's stream ends (uid {}): {}", peer_.requester.uid, Text(handled));
+    RecordEnd(peer_.requester, handled, pipeline_.peer_log());
     return Close(handled);
   }
   MutexLock lock(&mutex_);

@@ -215,11 +215,14 @@ grpc::ServerUnaryReactor* ProfilerCalls::GetHistory(Context* context,
 grpc::ServerUnaryReactor* ProfilerCalls::ListLimits(Context* context,
                                                     const v1::ListLimitsRequest* request,
                                                     v1::ListLimitsResponse* response) {
-  return Answer(
-      context, *request, *response, [this, response](const Requester& requester) -> absl::Status {
-        *response = wire::ToProto(shared_.limits.UsesOf(requester, SystemClock().UnixNs()));
-        return absl::OkStatus();
-      });
+  const absl::StatusOr<Peer> peer = peer_(*context);
+  const bool full_agent = peer.ok() && peer->full_agent;
+  return Answer(context, *request, *response,
+                [this, response, full_agent](const Requester& requester) -> absl::Status {
+                  *response = wire::ToProto(
+                      shared_.limits.UsesOf(requester, SystemClock().UnixNs(), full_agent));
+                  return absl::OkStatus();
+                });
 }
 
 // Also for an agent's certificate.

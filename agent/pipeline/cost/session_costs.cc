@@ -15,21 +15,14 @@ uint64_t Since(uint64_t before, uint64_t now) {
 
 void SessionCosts::Begin(int64_t now_ns, const UsedCpu& used) {
   span_begin_ns_ = living_ns_ = now_ns;
+  start_watch_.Begin(now_ns);
   before_ = used;
   unseen_looks_ = std::max(unseen_looks_, 1);  // what the agent took to begin, nobody has looked at
 }
 
-void SessionCosts::RecordStart(int32_t pid, int64_t now_ns) {
+void SessionCosts::RecordStart(int32_t rank_pid) {
   ++starts_;
-  if (starters_.size() == kMostStarters && !starters_.contains(pid)) return;
-  Starter& starter = starters_.try_emplace(pid, Starter{.first_ns = now_ns}).first->second;
-  ++starter.count;
-}
-
-RankStarts SessionCosts::StartsOf(int32_t pid, uint64_t threads, int64_t now_ns) const {
-  const auto found = starters_.find(pid);
-  if (found == starters_.end()) return {.threads = threads};
-  return {found->second.count, threads, now_ns - found->second.first_ns};
+  start_watch_.Record(rank_pid);
 }
 
 // Of threads that began and ended between two looks, or ended since the last one, nobody knows how long they waited.
@@ -59,7 +52,7 @@ void SessionCosts::RecordAgent(const CostLook& look) {
   span_.other_ns += static_cast<int64_t>(lost_ns - steered_lost_ns);
 }
 
-void SessionCosts::Record(const CostLook& look) {
+std::vector<BusyStarter> SessionCosts::Record(const CostLook& look) {
   // Those that have ended since the last look are not counted any more: rather too short a life
   // than too long. A pause between two programs of the job says nothing about how many live at a
   // time.
@@ -70,13 +63,14 @@ void SessionCosts::Record(const CostLook& look) {
   window_.job_cpu_ns += look.ranks.cpu_ns;
   // Of starts the kernel tells events that rest as well.
   const double starts_ns = prices_.start_ns * static_cast<double>(starts_);
-  span_.other_ns += static_cast<int64_t>(starts_ns);
+  span_.starts_ns += starts_ns;
   window_.following_ns += starts_ns + KernelSamplingNs({.switches = look.ranks.switches,
                                                         .switch_cost_ns = prices_.switch_ns,
                                                         .on_share = look.on_share});
   span_.governor.job_cpu_ns += look.ranks.cpu_ns;
   span_.governor.switches += look.ranks.switches;
   RecordAgent(look);
+  return start_watch_.Probe({prices_.start_ns, budget_ratio_}, look.threads, look.read_ns);
 }
 
 CostSpan SessionCosts::EndSpan(int64_t now_ns) {

@@ -13,8 +13,9 @@
 #include <cstdint>
 #include <map>
 #include <utility>
+#include <vector>
 
-#include "agent/pipeline/cost/start_limit.h"
+#include "agent/pipeline/cost/start_watch.h"
 #include "agent/wall/process_time.h"
 #include "core/analysis/budget_governor.h"
 
@@ -36,8 +37,10 @@ struct UsedCpu {
 
 struct CostSpan {
   GovernorSpan governor;  // without what the caller knows: ranks, on_share, budget and frequencies
-  // Lost to the starts of threads, and to the rest of the agent: resolving, measuring, sending, readers, the tracer.
+  // Lost to the rest of the agent: resolving, measuring, sending, readers, the tracer.
   int64_t other_ns = 0;
+  double starts_ns =
+      0;  // what the threads cost that ranks started, summed over ranks that run side by side
 };
 
 struct WindowCosts {
@@ -55,6 +58,8 @@ struct CostLook {
   int living = 0;
   double on_share = 1;  // of the time since the look before events were on
   int64_t now_ns = 0;
+  int64_t read_ns = 0;                  // records up to then have been read
+  std::map<int32_t, uint64_t> threads;  // that each rank has, by its pid
 };
 
 class SessionCosts {
@@ -62,16 +67,17 @@ class SessionCosts {
   void SetPrices(const SamplingPrices& prices) { prices_ = prices; }
   const SamplingPrices& prices() const { return prices_; }
   void Begin(int64_t now_ns, const UsedCpu& used);
+  // What ranks may lose, of elapsed time.
+  void SetBudget(double ratio) { budget_ratio_ = ratio; }
   void RecordSample() { ++span_.governor.samples; }
-  // A process of the ranks started a thread or a process, whether it is seen at the next look or not.
-  void RecordStart(int32_t pid, int64_t now_ns);
-  // Of one process since its first one that was told. `threads`: that it has now.
-  RankStarts StartsOf(int32_t pid, uint64_t threads, int64_t now_ns) const;
+  // A process of the rank started a thread or a process, whether it is seen at the next look or not.
+  void RecordStart(int32_t rank_pid);
   // Threads can have begun that nothing told of.
   void RecordUnseen() { unseen_looks_ = kUnseenLooks; }
   // Of what the session's thread uses so much is nothing that the governor could steer.
   void RecordFixed(uint64_t ns) { fixed_ns_ += ns; }
-  void Record(const CostLook& look);
+  // Ranks whose starts cost more than the budget, each once.
+  std::vector<BusyStarter> Record(const CostLook& look);
 
   CostSpan EndSpan(int64_t now_ns);
   WindowCosts EndWindow() { return std::exchange(window_, {}); }
@@ -80,21 +86,16 @@ class SessionCosts {
   // Until a rescan has given every thread an event, those that it begins are told of by nobody.
   static constexpr int kUnseenLooks = 2;
 
-  struct Starter {
-    uint64_t count = 0;
-    int64_t first_ns = 0;
-  };
-  static constexpr size_t kMostStarters = 65'536;  // beyond, nobody is left alone
-
   bool WaitsAreKnown(const CpuUse& ranks) const;
   void RecordAgent(const CostLook& look);
 
   SamplingPrices prices_;
+  double budget_ratio_ = 0;
   int64_t span_begin_ns_ = 0;
-  int64_t living_ns_ = 0;                // when living ranks were counted last
-  uint64_t last_living_ = 0;             // and how many, if any
-  uint64_t starts_ = 0;                  // since the last look
-  std::map<int32_t, Starter> starters_;  // by pid
+  int64_t living_ns_ = 0;     // when living ranks were counted last
+  uint64_t last_living_ = 0;  // and how many, if any
+  uint64_t starts_ = 0;       // since the last look
+  StartWatch start_watch_;
   int unseen_looks_ = 0;
   uint64_t fixed_ns_ = 0;  // since the last look
   UsedCpu before_;         // at the last look

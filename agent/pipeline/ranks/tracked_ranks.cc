@@ -22,6 +22,18 @@ void CountLastLife(ProcessUse& use, int64_t read_ns) {
   use.seen_ns = std::max(use.seen_ns, read_ns);
 }
 
+// True: it has ended.
+bool Compare(TrackedProcess& process, const absl::StatusOr<Admission>& now) {
+  if (absl::IsNotFound(now.status())) return true;
+  if (now.ok() && now->start_ticks != process.info.start_ticks) return true;
+  if (!now.ok() && !absl::IsPermissionDenied(now.status())) return false;
+  process.not_itself =
+      now.ok() ? CheckSameRights(process.admission, *now, process.info.pid) : now.status();
+  process.changed_owner = !process.not_itself.ok();
+  process.ended |= process.changed_owner;
+  return false;
+}
+
 absl::Status EndedError(int32_t pid) {
   return absl::NotFoundError(absl::StrCat("process ", pid, " has ended"));
 }
@@ -60,11 +72,12 @@ absl::Status TrackedRanks::Add(const RankInfo& info, int64_t now_ns) {
   process.use.window.threads.clear();
   LoadMaps(process, now_ns);
   processes_.emplace(info.pid, std::move(process));
+  left_.erase(info.pid);
   return absl::OkStatus();
 }
 
 void TrackedRanks::Replace(TrackedProcess old) {
-  if (!old.helper && past_.size() < kMaxPast) past_.push_back(old.info);
+  if (old.helper_of == 0 && past_.size() < kMaxPast) past_.push_back(old.info);
   if (!old.ended && replaced_.size() < kMaxPast) replaced_.push_back(std::move(old));
 }
 
@@ -72,7 +85,7 @@ void TrackedRanks::Replace(TrackedProcess old) {
 // followed.
 TrackedProcess* TrackedRanks::AddChild(int32_t parent_pid, int32_t pid, int64_t now_ns) {
   const TrackedProcess* parent = Find(parent_pid);
-  if (parent == nullptr) return nullptr;
+  if (parent == nullptr || left_.contains(PidOfRank(*parent))) return nullptr;
   const auto admission = ReadAdmission(procfs_, pid);
   if (absl::IsNotFound(admission.status())) return AddEndedChild(*parent, pid);
   if (!admission.ok() || admission->rights != parent->admission.rights ||
@@ -84,7 +97,7 @@ TrackedProcess* TrackedRanks::AddChild(int32_t parent_pid, int32_t pid, int64_t 
   if (Knows(info)) return Find(pid);  // a rank that was discovered before its fork was read
   if (!Add(info, now_ns).ok()) return nullptr;
   TrackedProcess* child = Find(pid);
-  child->helper = true;
+  child->helper_of = PidOfRank(*parent);
   return child;
 }
 
@@ -101,7 +114,8 @@ TrackedProcess* TrackedRanks::AddEndedChild(const TrackedProcess& parent, int32_
   child.executable = parent.executable;
   child.executable_before = parent.executable_before;
   child.space = parent.space;
-  child.helper = child.ended = true;
+  child.helper_of = PidOfRank(parent);
+  child.ended = true;
   child.ended_ns = read_ns_;
   return &processes_.emplace(pid, std::move(child)).first->second;
 }
@@ -158,18 +172,6 @@ void TrackedRanks::LoadMaps(TrackedProcess& process, int64_t now_ns) {
   // Of tens of thousands of mappings a look takes long: at most one part in kMapsShare of the time goes into it.
   const auto used_ns = static_cast<int64_t>(ThreadCpuNs() - begin_ns);
   process.maps_due_ns = std::max(process.maps_due_ns, now_ns + kMapsShare * used_ns);
-}
-
-// True: it has ended.
-bool TrackedRanks::Compare(TrackedProcess& process, const absl::StatusOr<Admission>& now) {
-  if (absl::IsNotFound(now.status())) return true;
-  if (now.ok() && now->start_ticks != process.info.start_ticks) return true;
-  if (!now.ok() && !absl::IsPermissionDenied(now.status())) return false;
-  process.not_itself =
-      now.ok() ? CheckSameRights(process.admission, *now, process.info.pid) : now.status();
-  process.changed_owner = !process.not_itself.ok();
-  process.ended |= process.changed_owner;
-  return false;
 }
 
 // What cannot be read for another reason than its end (want of descriptors) still lives.
@@ -234,7 +236,7 @@ std::vector<ProcessTime> TrackedRanks::DrainTimes() {
     ProcessTime time = std::exchange(process.use.window, {});
     time.rank = process.info.rank;
     time.pid = pid;
-    time.helper = process.helper;
+    time.helper = process.helper_of != 0;
     if (time.lived_ns > 0 || !time.helper) times.push_back(std::move(time));
   }
   return times;
@@ -249,7 +251,7 @@ CpuUse TrackedRanks::Refresh(int64_t read_ns, std::vector<const TrackedProcess*>
   for (auto it = processes_.begin(); it != processes_.end();) {
     TrackedProcess& process = it->second;
     const bool told = process.ended && (!process.changed_owner || process.change_told);
-    const bool forget = told && process.helper && read_ns - process.ended_ns > kKeepEndedNs;
+    const bool forget = told && process.helper_of != 0 && read_ns - process.ended_ns > kKeepEndedNs;
     it = forget ? processes_.erase(it) : std::next(it);
   }
   CpuUse used{.ended = told_.size()};
@@ -275,23 +277,36 @@ CpuUse TrackedRanks::Refresh(int64_t read_ns, std::vector<const TrackedProcess*>
   return used;
 }
 
-void TrackedRanks::LeaveAlone(int32_t pid) {
-  const auto found = processes_.find(pid);
-  if (found == processes_.end() || found->second.ended) return;
-  found->second.ended = true;
-  found->second.ended_ns = read_ns_;
+std::vector<int32_t> TrackedRanks::Leave(int32_t rank_pid) {
+  left_.insert(rank_pid);
+  std::vector<int32_t> pids;
+  for (auto& [pid, process] : processes_) {
+    if (PidOfRank(process) != rank_pid || process.ended) continue;
+    process.ended = true;
+    process.ended_ns = read_ns_;
+    pids.push_back(pid);
+  }
+  return pids;
+}
+
+std::map<int32_t, uint64_t> TrackedRanks::ThreadsByRank() const {
+  std::map<int32_t, uint64_t> threads;
+  for (const auto& [pid, process] : processes_) {
+    if (!process.ended) threads[PidOfRank(process)] += process.use.threads.size();
+  }
+  return threads;
 }
 
 int TrackedRanks::living() const {
-  return static_cast<int>(
-      std::count_if(processes_.begin(), processes_.end(),
-                    [](const auto& entry) { return !entry.second.ended && !entry.second.helper; }));
+  return static_cast<int>(std::count_if(
+      processes_.begin(), processes_.end(),
+      [](const auto& entry) { return !entry.second.ended && entry.second.helper_of == 0; }));
 }
 
 std::vector<const TrackedProcess*> TrackedRanks::LivingRanks() const {
   std::vector<const TrackedProcess*> ranks;
   for (const auto& [pid, process] : processes_) {
-    if (!process.ended && !process.helper) ranks.push_back(&process);
+    if (!process.ended && process.helper_of == 0) ranks.push_back(&process);
   }
   return ranks;
 }
@@ -299,7 +314,7 @@ std::vector<const TrackedProcess*> TrackedRanks::LivingRanks() const {
 std::vector<const TrackedProcess*> TrackedRanks::SuspendedRanks() const {
   std::vector<const TrackedProcess*> suspended;
   for (const auto& [pid, process] : processes_) {
-    if (process.suspended.ns > 0 && !process.helper) suspended.push_back(&process);
+    if (process.suspended.ns > 0 && process.helper_of == 0) suspended.push_back(&process);
   }
   return suspended;
 }
@@ -307,7 +322,7 @@ std::vector<const TrackedProcess*> TrackedRanks::SuspendedRanks() const {
 std::vector<RankInfo> TrackedRanks::infos() const {
   std::vector<RankInfo> infos = past_;
   for (const auto& [pid, process] : processes_) {
-    if (!process.helper) infos.push_back(process.info);
+    if (process.helper_of == 0) infos.push_back(process.info);
   }
   return infos;
 }

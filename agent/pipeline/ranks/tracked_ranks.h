@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,9 +54,9 @@ struct TrackedProcess {
   AddressSpace space;
   uint32_t image = 0;  // counts its programs (exec)
   std::shared_ptr<const StackTarget>
-      stack_target;     // what its stacks are unwound with; null: not yet asked for
-  bool helper = false;  // a child of a rank, counted under the rank's number
-  bool ended = false;   // or changed its owner, or is left alone
+      stack_target;       // what its stacks are unwound with; null: not yet asked for
+  int32_t helper_of = 0;  // a child of this rank, counted under its number; 0: a rank
+  bool ended = false;     // or changed its owner, or is followed no longer
   bool changed_owner = false;
   bool change_told = false;  // by Refresh
   int64_t ended_ns = 0;      // what had been read when its end was seen
@@ -94,8 +95,10 @@ class TrackedRanks {
   static constexpr int64_t kKeepEndedNs = 2'000'000'000;
   CpuUse Refresh(int64_t read_ns, std::vector<const TrackedProcess*>* ended,
                  std::vector<const TrackedProcess*>* changed = nullptr);
-  // It ends here, though it lives on; what was sampled of it stays.
-  void LeaveAlone(int32_t pid);
+  // The rank is followed no longer: its processes, and what they start, count as ended. -> those that lived.
+  std::vector<int32_t> Leave(int32_t pid);
+  // That live, of each rank with its children, by its pid.
+  std::map<int32_t, uint64_t> ThreadsByRank() const;
   // Whose maps were not read in time, each process once, with a sentence about it.
   std::vector<std::pair<RankInfo, absl::Status>> DrainSilent() {
     return std::exchange(silent_, {});
@@ -117,12 +120,12 @@ class TrackedRanks {
   bool HasEnded(TrackedProcess& process);
   void CountSuspension(TrackedProcess& process, int64_t since_ns);
   CpuUse CountUse(TrackedProcess& process, int64_t read_ns);
-  static bool Compare(TrackedProcess& process, const absl::StatusOr<Admission>& now);
   TrackedProcess* AddEndedChild(const TrackedProcess& parent, int32_t pid);
 
   const ProcFs& procfs_;
   const bool privileged_;
   std::map<int32_t, TrackedProcess> processes_;
+  std::set<int32_t> left_;      // ranks, by pid
   std::vector<RankInfo> past_;  // ranks whose pid has been reused
   std::vector<TrackedProcess>
       replaced_;                      // by a process of the same pid, before Refresh saw their end
@@ -131,6 +134,11 @@ class TrackedRanks {
   std::map<int32_t, uint64_t> silent_told_;  // by DrainSilent: pid -> start
   int64_t read_ns_ = 0;                      // at the last Refresh
 };
+
+// The rank that it is, or is a child of.
+inline int32_t PidOfRank(const TrackedProcess& process) {
+  return process.helper_of != 0 ? process.helper_of : process.info.pid;
+}
 
 // What it ran at the time of a sample.
 inline const std::string& ExecutableAt(const TrackedProcess& process, uint64_t time_ns) {

@@ -2,8 +2,6 @@
 
 #include <pthread.h>
 
-#include <thread>
-
 #include "agent/sample/cost/rounds.h"
 #include "agent/sample/cost/switch_cost.h"
 #include "agent/sample/perf_event.h"
@@ -40,20 +38,13 @@ absl::StatusOr<double> RoundWith(const ChosenEvent& event) {
   return Round();
 }
 
-absl::StatusOr<double> Measure(const ChosenEvent& event) {
+}  // namespace
+
+absl::StatusOr<double> MeasureStartCost(const ChosenEvent& event) {
   if (Round() < 0) return absl::ResourceExhaustedError("no thread can be started");
   ASSIGN_OR_RETURN(const double near, MeasureCost("a start of a thread", kRounds, Round,
                                                   [&event] { return RoundWith(event); }));
   return kFarFactor * near;
-}
-
-}  // namespace
-
-absl::StatusOr<double> MeasureStartCost(const ChosenEvent& event) {
-  absl::StatusOr<double> cost = 0.0;
-  std::thread measuring([&] { cost = Measure(event); });
-  measuring.join();
-  return cost;
 }
 
 }  // namespace perfd::agent

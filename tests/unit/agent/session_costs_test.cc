@@ -19,7 +19,7 @@ class SessionCostsTest : public testing::Test {
     used_.session_ns += 400;
     used_.agent_ns += 1000;
     now_ns_ += 100;
-    costs_.Record({ranks, used_, living, on_share, now_ns_});
+    costs_.Record({ranks, used_, living, on_share, now_ns_, now_ns_, {}});
   }
   int64_t Lost() { return static_cast<int64_t>(costs_.EndWindow().lost_to_agent_ns); }
 
@@ -50,14 +50,14 @@ TEST_F(SessionCostsTest, WhatTheGovernorCannotSteerIsOther) {
 }
 
 TEST_F(SessionCostsTest, LooksWithThreadsThatNobodySawAgainCountInFull) {
-  costs_.RecordStart(7, now_ns_);
-  costs_.RecordStart(7, now_ns_);
+  costs_.RecordStart(0);
+  costs_.RecordStart(0);
   Inspect({.appeared = 1});
   EXPECT_EQ(Lost(), 1000) << "one of them is gone already";
-  costs_.RecordStart(7, now_ns_);
+  costs_.RecordStart(0);
   Inspect({.ended = 1});
   EXPECT_EQ(Lost(), 1000);
-  costs_.RecordStart(7, now_ns_);
+  costs_.RecordStart(0);
   Inspect({.appeared = 1});
   EXPECT_EQ(Lost(), 0) << "the next look tells of all";
   Inspect({.unknown = true});
@@ -68,27 +68,16 @@ TEST_F(SessionCostsTest, LooksWithThreadsThatNobodySawAgainCountInFull) {
 
 TEST_F(SessionCostsTest, StartsOfThreadsCostWhatNoFrequencySteers) {
   costs_.SetPrices({.start_ns = 5000, .shared_cores = false});
-  costs_.RecordStart(7, now_ns_);
-  costs_.RecordStart(7, now_ns_);
+  costs_.RecordStart(0);
+  costs_.RecordStart(0);
   Inspect({.appeared = 2}, 1, /*on_share=*/0.1);
   const CostSpan span = costs_.EndSpan(1000);
-  EXPECT_EQ(span.other_ns, 10'000) << "events that rest are told of them as well";
+  EXPECT_EQ(span.starts_ns, 10'000) << "events that rest are told of them as well";
+  EXPECT_EQ(span.other_ns, 0) << "ranks run side by side";
   EXPECT_EQ(span.governor.lost_to_agent_ns, 0u);
   EXPECT_EQ(costs_.EndWindow().following_ns, 10'000);
   Inspect({});
   EXPECT_EQ(costs_.EndWindow().following_ns, 0);
-}
-
-TEST_F(SessionCostsTest, StartsAreCountedByProcessSinceTheFirst) {
-  costs_.RecordStart(7, 1000);
-  costs_.RecordStart(8, 1100);
-  costs_.RecordStart(7, 1200);
-  Inspect({});
-  const RankStarts starts = costs_.StartsOf(7, 3, 5000);
-  EXPECT_EQ(starts.count, 2u);
-  EXPECT_EQ(starts.threads, 3u);
-  EXPECT_EQ(starts.followed_ns, 4000);
-  EXPECT_EQ(costs_.StartsOf(9, 1, 5000).count, 0u);
 }
 
 TEST_F(SessionCostsTest, WhenRecordsAreMissingTwoLooksCountInFull) {
@@ -103,7 +92,7 @@ TEST_F(SessionCostsTest, TheBeginCountsInFull) {
   SessionCosts costs;
   costs.SetPrices({.shared_cores = false});
   costs.Begin(0, {0, 0});
-  costs.Record({{}, {0, 700}, 1, 1, 100});
+  costs.Record({{}, {0, 700}, 1, 1, 100, 100, {}});
   EXPECT_EQ(costs.EndWindow().lost_to_agent_ns, 700u);
 }
 

@@ -28,6 +28,7 @@ class FakeSampleSource final : public SampleSource {
     std::vector<int32_t> added, removed;
     double hz = 199;
     std::vector<int> lowered;  // after so many drains
+    bool removal_spares = true;
   };
   explicit FakeSampleSource(Script& script) : script_(script) {}
   absl::Status AddProcess(int32_t pid) override {
@@ -35,6 +36,7 @@ class FakeSampleSource final : public SampleSource {
     return script_.add_status;
   }
   void RemoveProcess(int32_t pid) override { script_.removed.push_back(pid); }
+  bool removal_spares() const override { return script_.removal_spares; }
   void Drain(SampleSink& sink) override {
     if (script_.on_drain) script_.on_drain(sink, drains_);
     ++drains_;

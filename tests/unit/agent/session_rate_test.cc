@@ -76,40 +76,121 @@ class SessionStartsTest : public SessionRateTest {
   int drains_ = 0;
 };
 
-TEST_F(SessionStartsTest, ARankThatStartsThreadsAllTheTimeIsLeftAlone) {
+TEST_F(SessionStartsTest, ARankThatStartsThreadsAllTheTimeIsSampledNoLonger) {
   StartAtEachDrain(400);
   Run();
   EXPECT_EQ(script_.removed, std::vector<int32_t>{kPid});
-  EXPECT_GE(drains_, 6);
-  EXPECT_LE(drains_, 8) << "nobody else is sampled: the profile is over";
+  EXPECT_GE(drains_, 10);
+  EXPECT_LE(drains_, 24) << "nobody else is sampled: the profile is over";
   EXPECT_THAT(output_.AllNotices(),
               testing::AllOf(testing::HasSubstr("rank 0 (pid 4711) starts about 4"),
-                             testing::HasSubstr("% of its time"),
-                             testing::HasSubstr("the budget is 2.0 %")));
+                             testing::HasSubstr("about 4."),
+                             testing::HasSubstr("more than the budget of 2.0 %")));
   EXPECT_EQ(output_.Total().kept, static_cast<uint64_t>(drains_)) << "what was sampled counts";
   EXPECT_NEAR(static_cast<double>(SamplingNs()), drains_ * 4e6, 4.1e6);
   EXPECT_EQ(output_.update.back().phase, NodeProgress::Phase::kFinished);
 }
 
+TEST_F(SessionStartsTest, OthersAreSampledOn) {
+  StartAtEachDrain(400);
+  constexpr int32_t kOther = kPid + 1;
+  AddRank(kOther);
+  request_.spec.target.pids = {kPid, kOther};
+  const auto of_one = script_.on_drain;
+  script_.on_drain = [this, of_one](SampleSink& sink, int drain) {
+    of_one(sink, drain);
+    AddRank(kOther, 150 + static_cast<uint64_t>(10 * drain));
+    sink.OnSample(At(0x400144, kOther));
+  };
+  Run();
+  EXPECT_EQ(script_.removed, std::vector<int32_t>{kPid})
+      << "not one with its number, of another job";
+  EXPECT_GE(drains_, 90);
+}
+
+TEST_F(SessionStartsTest, WhereTheGroupIsSampledOnNothingIsWon) {
+  StartAtEachDrain(400);
+  script_.removal_spares = false;
+  Run();
+  EXPECT_TRUE(script_.removed.empty());
+  EXPECT_GE(drains_, 90);
+  EXPECT_NEAR(static_cast<double>(SamplingNs()), drains_ * 4e6, 4.1e6) << "it counts";
+}
+
 TEST_F(SessionStartsTest, ItIsSampledOnWhereTheBudgetAllowsIt) {
-  StartAtEachDrain(150);  // 1.5 %
+  StartAtEachDrain(190);  // 1.9 %
   Run();
   EXPECT_GE(drains_, 90);
   EXPECT_EQ(output_.AllNotices(), "");
 }
 
-TEST(StartLimit, MostOfWhatWasStartedIsGone) {
-  const StartLimit limit{.start_ns = 10'000, .budget_ratio = 0.02};
-  const RankStarts starts{.count = 4000, .threads = 2, .followed_ns = kNsPerSecond};
-  EXPECT_DOUBLE_EQ(StartCostRatio(limit, starts), 0.04);
-  EXPECT_TRUE(CostsTooMuch(limit, starts));
-  EXPECT_FALSE(CostsTooMuch(limit, {4000, 1000, kNsPerSecond})) << "they stay";
-  EXPECT_FALSE(CostsTooMuch(limit, {4000, 2, 2 * kNsPerSecond})) << "2 %";
-  EXPECT_FALSE(CostsTooMuch(limit, {2000, 2, 400 * kNsPerMs})) << "not yet";
-  EXPECT_FALSE(CostsTooMuch({0, 0.02}, starts)) << "what a start costs is not known";
-  EXPECT_TRUE(CostsTooMuch({10'000, 0.001}, {500, 2, kNsPerSecond}));
-  EXPECT_FALSE(CostsTooMuch({10'000, 0.001}, {499, 2, kNsPerSecond})) << "too few to say";
-  EXPECT_EQ(StartCostRatio(limit, {4000, 2, 0}), 0);
+TEST_F(SessionStartsTest, WhatStartsCostIsNotThereForSamples) {
+  for (const int threads : {0, 120}) {  // none, and 1.2 %
+    StartAtEachDrain(threads);
+    sample_cost_ns_ = 35'000;
+    const auto starts = script_.on_drain;
+    script_.on_drain = [starts](SampleSink& sink, int drain) {
+      starts(sink, drain);
+      for (int i = 1; i < 20; ++i)
+        sink.OnSample(SessionTest::At(0x400144));  // 0.7 %, at the first look 1.4
+    };
+    script_.lowered.clear();
+    Run();
+    EXPECT_EQ(script_.lowered.empty(), threads == 0) << threads;
+  }
+}
+
+class StartWatchTest : public testing::Test {
+ protected:
+  StartWatchTest() { watch_.Begin(kBegin); }
+  // A look after so long, with so many starts since the last one.
+  std::vector<BusyStarter> Inspect(int64_t ms, int starts, uint64_t threads = 2, int32_t pid = 7) {
+    now_ns_ += ms * kNsPerMs;
+    for (int i = 0; i < starts; ++i) watch_.Record(pid);
+    return watch_.Probe({10'000, 0.02}, {{pid, threads}}, now_ns_);
+  }
+  static constexpr int64_t kBegin = 123'456'789;
+  StartWatch watch_;
+  int64_t now_ns_ = kBegin;
+};
+
+TEST_F(StartWatchTest, ARankThatCostsMoreThanTheBudgetForASecond) {
+  EXPECT_TRUE(Inspect(100, 210).empty());
+  EXPECT_TRUE(Inspect(899, 1888).empty());
+  const auto busy = Inspect(100, 210);
+  ASSERT_EQ(busy.size(), 1u);
+  EXPECT_EQ(busy[0].pid, 7);
+  EXPECT_NEAR(busy[0].starts_per_second, 2100, 2);
+  EXPECT_NEAR(busy[0].cost_ratio, 0.021, 0.0001);
+  EXPECT_EQ(busy[0].budget_ratio, 0.02);
+  EXPECT_TRUE(Inspect(100, 210).empty()) << "told once; then a new row";
+}
+
+TEST_F(StartWatchTest, ALookWithinTheBudgetEndsTheRow) {
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_TRUE(Inspect(900, 4000).empty()) << i;
+    EXPECT_TRUE(Inspect(100, 200).empty()) << i << ": 2 %";
+  }
+  EXPECT_TRUE(Inspect(100, 3000).empty()) << "once, at the begin";
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(Inspect(1000, 0).empty());
+  EXPECT_EQ(Inspect(1000, 2100).size(), 1u) << "a calm begin allows no more later";
+}
+
+TEST_F(StartWatchTest, ThreadsThatStayAreNotMeant) {
+  EXPECT_TRUE(Inspect(1000, 4000, 1000).empty());
+  EXPECT_EQ(Inspect(1000, 4000, 999).size(), 1u);
+}
+
+TEST_F(StartWatchTest, ShortLooksCountWithTheNext) {
+  EXPECT_TRUE(Inspect(1, 500).empty());
+  EXPECT_TRUE(Inspect(999, 1500).empty()) << "2 %";
+  EXPECT_TRUE(Inspect(1, 500).empty());
+  EXPECT_EQ(Inspect(999, 1501).size(), 1u);
+}
+
+TEST_F(StartWatchTest, WithoutAPriceNobodyIsBusy) {
+  for (int i = 0; i < 10'000; ++i) watch_.Record(7);
+  EXPECT_TRUE(watch_.Probe({0, 0.02}, {}, kBegin + kNsPerSecond).empty());
 }
 
 }  // namespace

@@ -188,7 +188,7 @@ TEST_F(TrackedRanksTest, ChildrenAreFollowedUnlessTheyHaveOtherRights) {
   Add({.pid = 7, .effective_uid = 0});
   const TrackedProcess* child = ranks_.AddChild(5, 6, 1);
   ASSERT_NE(child, nullptr);
-  EXPECT_TRUE(child->helper);
+  EXPECT_EQ(child->helper_of, 5);
   EXPECT_EQ(child->info.rank, 3);
   EXPECT_EQ(ranks_.AddChild(5, 7, 1), nullptr);
   EXPECT_EQ(ranks_.living(), 1);
@@ -199,7 +199,7 @@ TEST_F(TrackedRanksTest, AForkReadLateDoesNotMakeARankAHelper) {
   ASSERT_TRUE(PutAndAdd(6, 1).ok());
   const TrackedProcess* rank = ranks_.AddChild(5, 6, 1);
   ASSERT_NE(rank, nullptr);
-  EXPECT_FALSE(rank->helper);
+  EXPECT_EQ(rank->helper_of, 0);
   EXPECT_EQ(rank->info.rank, 1);
 }
 
@@ -229,7 +229,7 @@ TEST_F(TrackedRanksTest, AChildThatEndedBeforeItsForkWasReadHasItsParentsMapping
   ASSERT_TRUE(ranks_.Add(Info(5, 3), 1).ok());
   TrackedProcess* child = ranks_.AddChild(5, 8, 1);
   ASSERT_NE(child, nullptr);
-  EXPECT_TRUE(child->helper && child->ended);
+  EXPECT_TRUE(child->helper_of != 0 && child->ended);
   EXPECT_EQ(child->info.rank, 3);
   EXPECT_NE(child->space.Find(0x1000), nullptr);
   Refresh();
@@ -265,19 +265,26 @@ TEST_F(TrackedRanksTest, TheProgramOfASampleIsTheOneOfItsTime) {
   EXPECT_EQ(ExecutableAt(process, 1000), "/new");
 }
 
-TEST_F(TrackedRanksTest, ARankThatIsLeftAloneEndsAndIsNotAddedAgain) {
+TEST_F(TrackedRanksTest, ARankThatIsLeftEndsWithItsChildren) {
   ASSERT_TRUE(PutAndAdd(5).ok());
-  ASSERT_TRUE(PutAndAdd(6).ok());
-  ranks_.LeaveAlone(5);
-  ranks_.LeaveAlone(77);
+  ASSERT_TRUE(PutAndAdd(6).ok()) << "of another job, with the same number";
+  Add({.pid = 8, .parent_pid = 5});
+  ASSERT_NE(ranks_.AddChild(5, 8, 1), nullptr);
+  EXPECT_EQ(ranks_.Leave(5), (std::vector<int32_t>{5, 8}));
+  EXPECT_TRUE(ranks_.Leave(5).empty()) << "each once";
   EXPECT_EQ(ranks_.living(), 1);
-  EXPECT_FALSE(ranks_.Lives(5));
-  EXPECT_TRUE(ranks_.Knows(Info(5)));
+  EXPECT_TRUE(ranks_.Knows(Info(5))) << "it is not added again";
   EXPECT_NE(ranks_.Find(5), nullptr) << "its last samples are still to be read";
+  Add({.pid = 9, .parent_pid = 5});
+  EXPECT_EQ(ranks_.AddChild(5, 9, 1), nullptr) << "a fork that was read late";
+  EXPECT_FALSE(ranks_.ThreadsByRank().contains(5));
+  EXPECT_TRUE(ranks_.ThreadsByRank().contains(6));
   EXPECT_EQ(ranks_.infos().size(), 2u);
   std::vector<const TrackedProcess*> ended;
   ranks_.Refresh(2, &ended);
   EXPECT_TRUE(ended.empty()) << "it has not ended, and is not told to have";
+  Add({.pid = 11, .parent_pid = 6});
+  EXPECT_NE(ranks_.AddChild(6, 11, 1), nullptr);
 }
 
 TEST_F(TrackedRanksTest, AReusedPidIsAnotherProcessAndBothAreTold) {

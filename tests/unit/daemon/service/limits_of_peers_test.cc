@@ -254,6 +254,20 @@ TEST_F(LimitsOfPeersTest, WhoseConnectionsHaveNoBound) {
   EXPECT_EQ(Hits(Limit::kConnectionsPerUser), 0u);
   for (const uint32_t uid : {kAdmin, kNobody}) EXPECT_EQ(served_at_once(uid), 2) << uid;
   EXPECT_GE(Hits(Limit::kConnectionsPerUser), 4u);
+  const auto told_to_be_bound = [this](uint32_t uid, Limit limit) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(5));
+    v1::ListLimitsResponse response;
+    EXPECT_TRUE(Person(uid)->ListLimits(&context, {}, &response).ok()) << uid;
+    return response.limits(static_cast<int>(limit)).bound();
+  };
+  SetLimit(Limit::kConnectionsPerUser, 64);
+  for (const Limit limit : {Limit::kConnectionsPerUser, Limit::kNewConnectionsPerUser}) {
+    for (const uint32_t uid : {0u, kOwn, kAgents})
+      EXPECT_FALSE(told_to_be_bound(uid, limit)) << uid;
+    for (const uint32_t uid : {kAdmin, kNobody}) EXPECT_TRUE(told_to_be_bound(uid, limit)) << uid;
+  }
+  EXPECT_TRUE(told_to_be_bound(kAgents, Limit::kProfilesPerUser)) << "as a person";
 }
 
 TEST_F(LimitsOfPeersTest, AUserComesSoOftenInAMinute) {

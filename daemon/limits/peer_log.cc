@@ -1,0 +1,43 @@
+#include "daemon/limits/peer_log.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/clock.h"
+
+namespace perfd::daemon {
+
+// Null: a new one. Who has written nothing for a second, and left nothing out, makes room.
+PeerLog::Line* PeerLog::LineOf(const std::string& whose, int64_t now_ns) {
+  const auto known = lines_.find(whose);
+  if (known != lines_.end()) return &known->second;
+  if (lines_.size() < kMostPeers) return nullptr;
+  std::erase_if(lines_, [now_ns](const auto& item) {
+    return item.second.left_out == 0 && now_ns - item.second.written_ns >= kNsPerSecond;
+  });
+  if (lines_.size() < kMostPeers) return nullptr;
+  const auto shared = lines_.find("");
+  return shared == lines_.end() ? nullptr : &shared->second;
+}
+
+std::optional<uint64_t> PeerLog::Next(const std::string& whose, int64_t now_ns) {
+  MutexLock lock(&mutex_);
+  Line* const line = LineOf(whose, now_ns);
+  if (line == nullptr) {
+    lines_.emplace(lines_.size() < kMostPeers ? whose : "", Line{.written_ns = now_ns});
+    return 0;
+  }
+  if (now_ns - line->written_ns < kNsPerSecond) {
+    ++line->left_out;
+    return std::nullopt;
+  }
+  line->written_ns = now_ns;
+  return std::exchange(line->left_out, 0);
+}
+
+std::string LeftOutText(uint64_t left_out) {
+  if (left_out == 0) return "";
+  return absl::StrCat(" (", left_out, " more since the last such line)");
+}
+
+}  // namespace perfd::daemon

@@ -1,0 +1,15 @@
+// daemon/service/doors/grpc_log.h - what gRPC has to say goes into perfd's log, and no faster than one line a second of each kind.
+//
+// Shape    UseLogForGrpc once, in main, before the first server.
+// Why      whoever can reach a TCP port makes gRPC write a line for each failed handshake.
+// Source   grpc/impl/codegen/log.h gpr_set_log_function.
+#ifndef DAEMON_SERVICE_DOORS_GRPC_LOG_H_
+#define DAEMON_SERVICE_DOORS_GRPC_LOG_H_
+
+namespace perfd::daemon {
+
+void UseLogForGrpc();
+
+}  // namespace perfd::daemon
+
+#endif  // DAEMON_SERVICE_DOORS_GRPC_LOG_H_
