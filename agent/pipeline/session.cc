@@ -34,11 +34,10 @@ constexpr double kSamplingPart = 0.35;
 // Of the part for sampling, whatever starts of threads cost.
 constexpr double kLeastOfBudget = 0.25;
 
-// Of elapsed time: ranks run side by side.
+// Of elapsed time.
 double StartsRatio(const CostSpan& span) {
-  const GovernorSpan& governor = span.governor;
-  if (governor.wall_ns <= 0) return 0;
-  return span.starts_ns / std::max(governor.ranks, 1) / static_cast<double>(governor.wall_ns);
+  const int64_t wall_ns = span.governor.wall_ns;
+  return wall_ns <= 0 ? 0 : span.starts_ns / static_cast<double>(wall_ns);
 }
 
 // Else a rank that stood looks like one that had nothing to do.

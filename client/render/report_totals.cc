@@ -51,17 +51,37 @@ std::string SampleLine(const Accounting& a, double missing_ratio) {
   return text;
 }
 
+// 0: no node has sampled.
+double LeastHz(const Report& report) {
+  double least = 0;
+  for (const auto& node : report.nodes) {
+    const double hz = node.setup.frequency_hz;
+    if (hz > 0 && (least == 0 || hz < least)) least = hz;
+  }
+  return least;
+}
+
 // Of threads that end before they can be sampled the kernel's account of the process tells all the same.
 std::string UnsampledLine(const Report& report) {
   constexpr double kWorthTelling = 0.05;
+  constexpr double kLeastExpected = 20;  // samples; of fewer, half may be missing by chance
+  constexpr double kMostlyUnseen = 0.5;
   const double job = ToSeconds(report.overhead.job_cpu_ns);
   double sampled = 0;
   for (const RankSummary& rank : report.ranks) sampled += rank.seconds;
-  if (report.accounting.late_threads == 0 || job - sampled < kWorthTelling * job) return "";
-  return absl::StrCat("  sampled: ", Seconds(sampled), " of the job's ", Seconds(job),
-                      " s of CPU time: threads ended before they could be sampled; shares are of "
-                      "what was sampled, their "
-                      "intervals allow for the rest\n");
+  const std::string much = absl::StrCat("  sampled: ", Seconds(sampled), " of the job's ",
+                                        Seconds(job), " s of CPU time: ");
+  if (report.accounting.late_threads > 0 && job - sampled >= kWorthTelling * job)
+    return absl::StrCat(much,
+                        "threads ended before they could be sampled; shares are of what was "
+                        "sampled, their intervals allow for the rest\n");
+  const Accounting& a = report.accounting;
+  const bool lost = a.lost > 0 || a.throttled > 0 || a.kept < a.seen;
+  if (!lost && job * LeastHz(report) >= kLeastExpected && sampled < kMostlyUnseen * job)
+    return absl::StrCat(much,
+                        "the rest was in threads that compute for less than a sampling period "
+                        "each, or in the kernel where that is not sampled\n");
+  return "";
 }
 
 // Of ranks stopped to alter their loops; the pauses for shadows are in the line on injection.

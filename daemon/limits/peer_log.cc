@@ -6,14 +6,20 @@
 #include "core/base/clock.h"
 
 namespace perfd::daemon {
+namespace {
 
-// Null: a new one. Who has written nothing for a second, and left nothing out, makes room.
+constexpr int64_t kForgetNs = 60 * kNsPerSecond;
+
+}  // namespace
+
+// Null: a new one. Who has written nothing for a second makes room; for a minute where something was left out.
 PeerLog::Line* PeerLog::LineOf(const std::string& whose, int64_t now_ns) {
   const auto known = lines_.find(whose);
   if (known != lines_.end()) return &known->second;
   if (lines_.size() < kMostPeers) return nullptr;
   std::erase_if(lines_, [now_ns](const auto& item) {
-    return item.second.left_out == 0 && now_ns - item.second.written_ns >= kNsPerSecond;
+    const int64_t silent_ns = now_ns - item.second.written_ns;
+    return silent_ns >= (item.second.left_out == 0 ? kNsPerSecond : kForgetNs);
   });
   if (lines_.size() < kMostPeers) return nullptr;
   const auto shared = lines_.find("");

@@ -20,7 +20,7 @@ class PeerLog {
  public:
   static constexpr size_t kMostPeers = 4096;
 
-  // now_ns: of one clock. Of everybody together for whom there is no room: whose = "".
+  // now_ns: monotonic. Of everybody together for whom there is no room: whose = "".
   std::optional<uint64_t> Next(const std::string& whose, int64_t now_ns);
 
  private:

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "core/base/log.h"
 #include "core/base/mutex.h"
 #include "core/base/status_macros.h"
@@ -70,8 +69,9 @@ std::function<void(absl::Status)> CountingGaps(std::shared_ptr<Limits> limits, u
 
 void LogRefusal(const Sender& sender, const RefusedWindow& window, const absl::Status& why,
                 PeerLog& log) {
-  const std::string whose = absl::StrCat("windows of ", sender.uid);
-  if (const auto more = log.Next(whose, absl::GetCurrentTimeNanos()); more.has_value())
+  const std::string whose =
+      absl::StrCat("windows of ", sender.uid, sender.user_mode ? "" : sender.node);
+  if (const auto more = log.Next(whose, SystemClock().MonotonicNs()); more.has_value())
     LogWarning("window {} of node {} (uid {}) is refused: {}{}", window.sequence, sender.node,
                sender.uid, Text(why), LeftOutText(*more));
 }
@@ -105,7 +105,7 @@ absl::StatusOr<uint64_t> Pipeline::AgentConnected(AgentFacts facts,
   }
   if (present != nullptr) Execute(table_.AgentGone(facts.node, now));
   Execute(table_.AgentConnected(facts, now));
-  if (const auto more = peer_log_.Next(WhoseAgent("coming", facts), absl::GetCurrentTimeNanos());
+  if (const auto more = peer_log_.Next(WhoseAgent("coming", facts), SystemClock().MonotonicNs());
       more.has_value())
     LogInfo("agent of node {} connected: version {}, uid {}{}{}", facts.node, facts.version,
             facts.uid, facts.user_mode ? ", user mode" : "", LeftOutText(*more));
@@ -119,7 +119,7 @@ void Pipeline::AgentGone(uint64_t connection) {
   const std::string whose = entry == nullptr ? "" : WhoseAgent("going", entry->facts);
   const std::string node = registry_.Disconnect(connection, now.unix_ns);
   if (node.empty()) return;  // it had been replaced
-  if (const auto more = peer_log_.Next(whose, absl::GetCurrentTimeNanos()); more.has_value())
+  if (const auto more = peer_log_.Next(whose, SystemClock().MonotonicNs()); more.has_value())
     LogInfo("agent of node {} disconnected{}", node, LeftOutText(*more));
   Execute(table_.AgentGone(node, now));
 }

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/mutex.h"
@@ -60,11 +59,11 @@ ProfileHolder HolderOfPeer(const Peer& peer) {
   return peer.full_agent ? kSite : HolderOf(peer.requester);
 }
 
-// Whoever may connect may be refused as often as they like.
-void RecordEnd(const Requester& whose, const absl::Status& why, PeerLog& log) {
-  const std::string peer = absl::StrCat(whose.uid, " ", whose.name);
-  if (const auto more = log.Next(peer, absl::GetCurrentTimeNanos()); more.has_value())
-    LogWarning("an agent's stream ends (uid {}): {}{}", whose.uid, Text(why), LeftOutText(*more));
+// Whoever may connect may be refused as often as they like. The name: of a certificate, or of the user.
+void RecordEnd(const Peer& peer, const absl::Status& why, PeerLog& log) {
+  const std::string whose = absl::StrCat(peer.requester.name, ", uid ", peer.requester.uid);
+  if (const auto more = log.Next(whose, SystemClock().MonotonicNs()); more.has_value())
+    LogWarning("an agent's stream ends: {} ({}){}", Text(why), whose, LeftOutText(*more));
 }
 
 }  // namespace
@@ -215,7 +214,7 @@ void AgentStream::Check(TlsGate& tls, int64_t now_ns) {
     registered = connection_ != 0;
   }
   if (const absl::Status holds = tls.Recheck(peer_.certificate.get()); !holds.ok()) {
-    RecordEnd(peer_.requester, holds, pipeline_.peer_log());
+    RecordEnd(peer_, holds, pipeline_.peer_log());
     return Close(holds);
   }
   if (absl::Nanoseconds(now_ns - heard_ns) < (registered ? kSilence : kRegisterWithin)) return;
@@ -237,7 +236,7 @@ void AgentStream::OnReadDone(bool ok) {
   if (readable) handled = Handle(message);
   if (!handled.ok()) {
     if (!readable || absl::IsInvalidArgument(handled)) pipeline_.CountMalformed();
-    RecordEnd(peer_.requester, handled, pipeline_.peer_log());
+    RecordEnd(peer_, handled, pipeline_.peer_log());
     return Close(handled);
   }
   MutexLock lock(&mutex_);
@@ -345,9 +344,9 @@ void AgentStream::Settled(uint64_t sequence, const absl::Status& status) {
   if (status.ok()) {
     acknowledged_.push_back(sequence);
   } else if (!end_.has_value()) {
-    LogWarning("window {} is not stored: {}; the agent has to come back with it", sequence,
-               Text(status));
-    end_ = absl::UnavailableError(absl::StrCat("the window is not stored: ", status.message()));
+    end_ = absl::UnavailableError(
+        absl::StrCat("window ", sequence, " is not stored: ", status.message()));
+    RecordEnd(peer_, *end_, pipeline_.peer_log());
   }
   SchedulePump();
 }

@@ -13,7 +13,7 @@ import pytest
 import cluster
 import slurm_cluster
 from cluster import wait_until
-from dashboards_test import check_dashboards, check_rules, Prometheus
+from dashboards_test import check_dashboards, check_rules, NEED_A_PMU, Prometheus
 from slurm_cluster import SlurmCluster
 
 # How long a Prolog may take, even while perfd does not answer: the --timeout that is shipped, some slack, what it takes at most,
@@ -156,7 +156,7 @@ def check_panels(c, prometheus):
         with contextlib.suppress(AssertionError):
             wait_until(lambda: prometheus.query(gains), 20, "the recordings of it")
             break
-    check_dashboards(prometheus, profile, slurm_cluster.USER, "slow_rank")
+    check_dashboards(prometheus, profile, slurm_cluster.USER, "slow_rank", without=NEED_A_PMU)
     check_rules(prometheus)
 
 

@@ -63,7 +63,7 @@ std::vector<BusyStarter> SessionCosts::Record(const CostLook& look) {
   window_.job_cpu_ns += look.ranks.cpu_ns;
   // Of starts the kernel tells events that rest as well.
   const double starts_ns = prices_.start_ns * static_cast<double>(starts_);
-  span_.starts_ns += starts_ns;
+  span_.starts_ns += starts_ns / static_cast<double>(std::max<uint64_t>(last_living_, 1));
   window_.following_ns += starts_ns + KernelSamplingNs({.switches = look.ranks.switches,
                                                         .switch_cost_ns = prices_.switch_ns,
                                                         .on_share = look.on_share});

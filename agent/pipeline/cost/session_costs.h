@@ -39,8 +39,7 @@ struct CostSpan {
   GovernorSpan governor;  // without what the caller knows: ranks, on_share, budget and frequencies
   // Lost to the rest of the agent: resolving, measuring, sending, readers, the tracer.
   int64_t other_ns = 0;
-  double starts_ns =
-      0;  // what the threads cost that ranks started, summed over ranks that run side by side
+  double starts_ns = 0;  // what the threads cost that ranks started, in the mean of the ranks
 };
 
 struct WindowCosts {

@@ -9,6 +9,7 @@ namespace {
 
 constexpr int64_t kShortestLookNs = 50 * kNsPerMs;  // shorter ones count with the next
 constexpr int64_t kRowNs = kNsPerSecond;
+constexpr int kLeastLooks = 2;     // one may be a burst
 constexpr uint64_t kMostGone = 4;  // so many times as many as are there
 
 }  // namespace
@@ -23,15 +24,17 @@ std::vector<BusyStarter> StartWatch::Probe(const StartLimit& limit,
   std::vector<BusyStarter> busy;
   for (const auto& [rank, starts] : std::exchange(starts_, {})) {
     const auto living = threads.find(rank);
-    const uint64_t here = living == threads.end() ? 0 : living->second;
+    if (living == threads.end() || living->second == 0) continue;  // gone, or nobody can say
     const auto cost_ns = limit.start_ns * static_cast<double>(starts);
-    if (cost_ns <= limit.budget_ratio * static_cast<double>(span_ns) || starts <= kMostGone * here)
+    if (cost_ns <= limit.budget_ratio * static_cast<double>(span_ns) ||
+        starts <= kMostGone * living->second)
       continue;
     const auto known = before.find(rank);
     Row row = known == before.end() ? Row{} : known->second;
     row.starts += starts;
     row.ns += span_ns;
-    if (row.ns < kRowNs) {
+    ++row.looks;
+    if (row.ns < kRowNs || row.looks < kLeastLooks) {
       rows_[rank] = row;
       continue;
     }

@@ -1,7 +1,7 @@
 // agent/pipeline/cost/start_watch.h - which ranks start threads so often that following them costs them too much.
 //
 // Shape    Begin; Record each start as it is read; at each look Probe -> ranks that cost more than the budget in all looks of the last
-//          second, each once. A rank is its processes together, and known by its pid.
+//          second, two at least, each once. A rank is its processes together, and known by its pid.
 // Rules    a look counts where most of what was started is gone: a team that is started once, however large, is not meant.
 //          A look within the budget ends the row.
 // Why      a lower frequency spares such a rank nothing: the kernel works for each start as soon as the thread that starts has an event.
@@ -42,6 +42,7 @@ class StartWatch {
   struct Row {
     uint64_t starts = 0;
     int64_t ns = 0;
+    int looks = 0;
   };
   int64_t last_ns_ = 0;
   std::map<int32_t, uint64_t> starts_;  // since the last look, by pid of the rank

@@ -251,7 +251,8 @@ CpuUse TrackedRanks::Refresh(int64_t read_ns, std::vector<const TrackedProcess*>
   for (auto it = processes_.begin(); it != processes_.end();) {
     TrackedProcess& process = it->second;
     const bool told = process.ended && (!process.changed_owner || process.change_told);
-    const bool forget = told && process.helper_of != 0 && read_ns - process.ended_ns > kKeepEndedNs;
+    const bool forget = told && process.helper_of != 0 && !left_.contains(process.helper_of) &&
+                        read_ns - process.ended_ns > kKeepEndedNs;
     it = forget ? processes_.erase(it) : std::next(it);
   }
   CpuUse used{.ended = told_.size()};

@@ -34,7 +34,7 @@ SamplingCost SamplingCosts::Of(const ChosenEvent& event) {
         "thread",
         event.name, static_cast<double>(*cost.sample_ns) / 1e3, *cost.switch_ns / 1e3,
         *cost.start_ns / 1e3);
-  if (cost.sample_ns.ok() && cost.switch_ns.ok()) known_.emplace(key, cost);
+  if (cost.sample_ns.ok() && cost.switch_ns.ok() && cost.start_ns.ok()) known_.emplace(key, cost);
   return cost;
 }
 

@@ -1,7 +1,7 @@
 // agent/sample/cost/sampling_costs.h - what sampling costs on this node, measured once for each event.
 //
 // Shape    Of(event) measures when an event is asked for the first time (some 60 ms of this CPU, at most some 3 s) and remembers: profiles that follow
-//          one another do not pay again. What could not be measured is tried again by the next one, but for starts.
+//          one another do not pay again. What could not be measured is tried again by the next one.
 // Units    ns.
 // Threads  thread-safe; who asks meanwhile waits.
 #ifndef AGENT_SAMPLE_COST_SAMPLING_COSTS_H_

@@ -3,18 +3,18 @@
 #include <grpc/support/log.h>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "daemon/limits/peer_log.h"
 
 namespace perfd::daemon {
 namespace {
 
-// A kind is a place in gRPC's code. gRPC calls it from any thread, also after main.
+// A kind is a place in gRPC's code. Called from any thread.
 void LogOfGrpc(gpr_log_func_args* said) {
   static PeerLog& lines = *new PeerLog;
   const auto more =
-      lines.Next(absl::StrCat(said->file, ":", said->line), absl::GetCurrentTimeNanos());
+      lines.Next(absl::StrCat(said->file, ":", said->line), SystemClock().MonotonicNs());
   if (!more.has_value()) return;
   const auto level =
       said->severity == GPR_LOG_SEVERITY_ERROR ? LogLevel::kWarning : LogLevel::kInfo;
@@ -23,8 +23,12 @@ void LogOfGrpc(gpr_log_func_args* said) {
 
 }  // namespace
 
-void UseLogForGrpc() {
+UseLogForGrpc::UseLogForGrpc() {
   gpr_set_log_function(LogOfGrpc);
+}
+
+UseLogForGrpc::~UseLogForGrpc() {
+  gpr_set_log_function(nullptr);
 }
 
 }  // namespace perfd::daemon

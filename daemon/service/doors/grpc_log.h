@@ -1,6 +1,6 @@
 // daemon/service/doors/grpc_log.h - what gRPC has to say goes into perfd's log, and no faster than one line a second of each kind.
 //
-// Shape    UseLogForGrpc once, in main, before the first server.
+// Shape    UseLogForGrpc once, in main, before the first server; its destructor gives gRPC back what it had: the log ends with main.
 // Why      whoever can reach a TCP port makes gRPC write a line for each failed handshake.
 // Source   grpc/impl/codegen/log.h gpr_set_log_function.
 #ifndef DAEMON_SERVICE_DOORS_GRPC_LOG_H_
@@ -8,7 +8,13 @@
 
 namespace perfd::daemon {
 
-void UseLogForGrpc();
+class UseLogForGrpc {
+ public:
+  UseLogForGrpc();
+  ~UseLogForGrpc();
+  UseLogForGrpc(const UseLogForGrpc&) = delete;
+  UseLogForGrpc& operator=(const UseLogForGrpc&) = delete;
+};
 
 }  // namespace perfd::daemon
 

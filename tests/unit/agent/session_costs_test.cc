@@ -74,8 +74,16 @@ TEST_F(SessionCostsTest, StartsOfThreadsCostWhatNoFrequencySteers) {
   const CostSpan span = costs_.EndSpan(1000);
   EXPECT_EQ(span.starts_ns, 10'000) << "events that rest are told of them as well";
   EXPECT_EQ(span.other_ns, 0) << "ranks run side by side";
+  costs_.RecordStart(0);
+  costs_.RecordStart(1);
+  Inspect({.appeared = 2}, 2);
+  EXPECT_EQ(costs_.EndSpan(2000).starts_ns, 5000) << "in the mean of the ranks";
+  EXPECT_EQ(costs_.EndWindow().following_ns, 20'000) << "in the account of all ranks";
+  costs_.RecordStart(0);
+  Inspect({.appeared = 1});
+  costs_.EndSpan(3000);
   EXPECT_EQ(span.governor.lost_to_agent_ns, 0u);
-  EXPECT_EQ(costs_.EndWindow().following_ns, 10'000);
+  EXPECT_EQ(costs_.EndWindow().following_ns, 5000);
   Inspect({});
   EXPECT_EQ(costs_.EndWindow().following_ns, 0);
 }

@@ -173,19 +173,27 @@ TEST_F(StartWatchTest, ALookWithinTheBudgetEndsTheRow) {
   }
   EXPECT_TRUE(Inspect(100, 3000).empty()) << "once, at the begin";
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(Inspect(1000, 0).empty());
+  EXPECT_TRUE(Inspect(1000, 9000).empty()) << "a burst";
+  EXPECT_TRUE(Inspect(1000, 0).empty());
+  EXPECT_TRUE(Inspect(1000, 2100).empty());
   EXPECT_EQ(Inspect(1000, 2100).size(), 1u) << "a calm begin allows no more later";
 }
 
 TEST_F(StartWatchTest, ThreadsThatStayAreNotMeant) {
-  EXPECT_TRUE(Inspect(1000, 4000, 1000).empty());
-  EXPECT_EQ(Inspect(1000, 4000, 999).size(), 1u);
+  EXPECT_TRUE(Inspect(500, 4000, 1000).empty());
+  EXPECT_TRUE(Inspect(500, 4000, 1000).empty());
+  EXPECT_TRUE(Inspect(500, 4000, 999).empty());
+  EXPECT_TRUE(Inspect(500, 4000, 0).empty()) << "nobody can say how many it has";
+  EXPECT_TRUE(Inspect(500, 4000, 999).empty());
+  EXPECT_EQ(Inspect(500, 4000, 999).size(), 1u);
 }
 
 TEST_F(StartWatchTest, ShortLooksCountWithTheNext) {
   EXPECT_TRUE(Inspect(1, 500).empty());
   EXPECT_TRUE(Inspect(999, 1500).empty()) << "2 %";
   EXPECT_TRUE(Inspect(1, 500).empty());
-  EXPECT_EQ(Inspect(999, 1501).size(), 1u);
+  EXPECT_TRUE(Inspect(599, 701).empty());
+  EXPECT_EQ(Inspect(600, 1201).size(), 1u);
 }
 
 TEST_F(StartWatchTest, WithoutAPriceNobodyIsBusy) {

@@ -234,6 +234,15 @@ TEST(ReportTextTest, TimeThatWasNotSampledIsToldBesideTheThreadsThatUsedIt) {
   EXPECT_THAT(text(2 * sampled, 50), HasSubstr("shares are of what was sampled"));
   EXPECT_THAT(text(1.01 * sampled, 50), Not(HasSubstr("shares are of what was sampled")));
   EXPECT_THAT(text(2 * sampled, 0), Not(HasSubstr("ran before they were seen")));
+  EXPECT_THAT(text(2.1 * sampled, 0), Not(HasSubstr("less than a sampling period")))
+      << "some were lost";
+  report.accounting = {};
+  EXPECT_THAT(text(1.9 * sampled, 0), Not(HasSubstr("less than a sampling period")));
+  EXPECT_THAT(text(2.1 * sampled, 0), HasSubstr("less than a sampling period each"));
+  for (RankSummary& rank : report.ranks) rank.seconds = 0;
+  const double hz = report.nodes.front().setup.frequency_hz;
+  EXPECT_THAT(text(21 / hz, 0), HasSubstr("sampled: 0.0000 of the job's"));
+  EXPECT_THAT(text(19 / hz, 0), Not(HasSubstr("sampled: "))) << "it may be chance";
 }
 
 TEST(ReportTextTest, ANoticeNamesItsProcessOnce) {

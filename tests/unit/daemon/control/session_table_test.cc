@@ -456,7 +456,7 @@ TEST_F(ControlTest, IdleRanksAreNoFailure) {
   Window("a", id, 1, 0);
   Report("a", id, Phase::kFinished, 1, 1);
   EXPECT_EQ(Finalising()->state, ProfileState::kDone);
-  EXPECT_TRUE(HasNotice(*Finalising(), absl::StatusCode::kOk, "no CPU time"));
+  EXPECT_TRUE(HasNotice(*Finalising(), absl::StatusCode::kOk, "long enough on a CPU to be seen"));
 }
 
 }  // namespace

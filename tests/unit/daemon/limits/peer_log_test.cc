@@ -29,6 +29,7 @@ TEST(PeerLogTest, WhomThereIsNoRoomForShareALine) {
   EXPECT_EQ(log.Next("x", 2 * kNsPerSecond), 0u);
   EXPECT_EQ(log.Next("x", 2 * kNsPerSecond), std::nullopt);
   EXPECT_EQ(log.Next("0", 2 * kNsPerSecond), 1u);
+  EXPECT_EQ(log.Next("1", 70 * kNsPerSecond), 1u) << "nobody needed the room yet";
 }
 
 TEST(PeerLogTest, WhatWasLeftOutIsSaid) {
