@@ -125,7 +125,7 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   if (!perfd::daemon::ParsePerfdFlags(argc, argv, &flags, &exit_code)) return exit_code;
   perfd::InitLog("perfd", perfd::LogLevel::kInfo);
-  const perfd::daemon::UseLogForGrpc grpc_log;
+  const perfd::daemon::GrpcLog grpc_log;
   absl::Status status = perfd::daemon::ApplyLog(flags);
   if (status.ok())
     status = perfd::daemon::Serve(flags,

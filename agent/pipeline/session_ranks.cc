@@ -20,9 +20,8 @@ std::string Who(const RankInfo& info) {
 std::string InWords(const RankInfo& info, const BusyStarter& busy) {
   return absl::StrFormat(
       "%s starts about %.0f threads or processes a second: to hear of each costs it about "
-      "%.1f %% of "
-      "its time, more than the budget of %.1f %%. It is not sampled from here on; what was sampled "
-      "before counts. Reuse threads (a pool) instead of starting new ones, or raise "
+      "%.1f %% of its time, more than the budget of %.1f %%. It is not sampled from here on; what "
+      "was sampled before counts. Reuse threads (a pool) instead of starting new ones, or raise "
       "budget.overhead",
       Who(info), busy.starts_per_second, 100 * busy.cost_ratio, 100 * busy.budget_ratio);
 }

@@ -1,7 +1,8 @@
 // daemon/limits/peer_log.h - lines of the log that peers cause: one a second of each peer, with how many were left out.
 //
 // Shape    Next(whose) -> to be written now, with how many of theirs were left out; nothing: this one is left out, too.
-// Bounds   kMostPeers at a time; whom there is no room for share one line a second.
+// Bounds   kMostPeers at a time; whom there is no room for share one line a second. Of whom nothing came for a minute
+//          is forgotten when room is needed.
 // Threads  thread-safe.
 #ifndef DAEMON_LIMITS_PEER_LOG_H_
 #define DAEMON_LIMITS_PEER_LOG_H_
@@ -12,6 +13,7 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
+#include "core/base/log.h"
 #include "core/base/mutex.h"
 
 namespace perfd::daemon {
@@ -25,10 +27,9 @@ class PeerLog {
 
  private:
   struct Line {
-    int64_t written_ns = 0;
-    uint64_t left_out = 0;
+    RareLog log;
+    int64_t asked_ns = 0;  // the last time
   };
-  Line* LineOf(const std::string& whose, int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Mutex mutex_;
   std::map<std::string, Line> lines_ ABSL_GUARDED_BY(mutex_);

@@ -96,7 +96,7 @@ class TrackedRanks {
   CpuUse Refresh(int64_t read_ns, std::vector<const TrackedProcess*>* ended,
                  std::vector<const TrackedProcess*>* changed = nullptr);
   // The rank is followed no longer: its processes, and what they start, count as ended. -> those that lived.
-  std::vector<int32_t> Leave(int32_t pid);
+  std::vector<int32_t> Leave(int32_t rank_pid);
   // That live, of each rank with its children, by its pid.
   std::map<int32_t, uint64_t> ThreadsByRank() const;
   // Whose maps were not read in time, each process once, with a sentence about it.

@@ -28,13 +28,12 @@ SamplingCost SamplingCosts::Of(const ChosenEvent& event) {
   const auto known = known_.find(key);
   if (known != known_.end()) return known->second;
   SamplingCost cost = measure_(event);
-  if (cost.sample_ns.ok() && cost.switch_ns.ok() && cost.start_ns.ok())
-    LogInfo(
-        "sampling by {} costs {:.1f} us a sample, {:.1f} us a switch, {:.1f} us a start of a "
-        "thread",
-        event.name, static_cast<double>(*cost.sample_ns) / 1e3, *cost.switch_ns / 1e3,
-        *cost.start_ns / 1e3);
-  if (cost.sample_ns.ok() && cost.switch_ns.ok() && cost.start_ns.ok()) known_.emplace(key, cost);
+  if (!cost.sample_ns.ok() || !cost.switch_ns.ok() || !cost.start_ns.ok()) return cost;
+  LogInfo(
+      "sampling by {} costs {:.1f} us a sample, {:.1f} us a switch, {:.1f} us a start of a thread",
+      event.name, static_cast<double>(*cost.sample_ns) / 1e3, *cost.switch_ns / 1e3,
+      *cost.start_ns / 1e3);
+  known_.emplace(key, cost);
   return cost;
 }
 

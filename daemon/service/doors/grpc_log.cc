@@ -23,11 +23,11 @@ void LogOfGrpc(gpr_log_func_args* said) {
 
 }  // namespace
 
-UseLogForGrpc::UseLogForGrpc() {
+GrpcLog::GrpcLog() {
   gpr_set_log_function(LogOfGrpc);
 }
 
-UseLogForGrpc::~UseLogForGrpc() {
+GrpcLog::~GrpcLog() {
   gpr_set_log_function(nullptr);
 }
 
