@@ -133,7 +133,7 @@ Constant ReadConstant(const CodeRange& range, const Memory& memory,
 }  // namespace
 
 absl::StatusOr<std::vector<uint64_t>> FindFarBranches(const LoopCode& loop, const Memory& memory) {
-  ASSIGN_OR_RETURN(const std::vector<MapEntry> maps, ProcFs().Maps(memory.pid()));
+  ASSIGN_OR_RETURN(const std::vector<MapEntry> maps, ExecutableMaps(ProcFs(), memory.pid()));
   const MapEntry* map = FindMapping(maps, loop.header);
   if (map == nullptr)
     return absl::NotFoundError(absl::StrCat("0x", absl::Hex(loop.header), " is not mapped"));

@@ -1,6 +1,6 @@
 // agent/pipeline/address_space.h - the executable mappings of one process, now and a while ago.
 //
-// Shape    Replace with /proc/PID/maps, Add for each later mapping record, Exec when it runs another program; Find tells
+// Shape    Replace with the mappings of now, Add for each later mapping record, Exec when it runs another program; Find tells
 //          what held an address at the time of a sample: samples are read later than they were taken.
 // Units    run-time addresses of the process; file offsets in bytes; times in ns of CLOCK_MONOTONIC.
 // Bounds   kMaxPast mappings that are no more are remembered, the latest.
@@ -25,7 +25,7 @@ class AddressSpace {
   static constexpr size_t kMaxPast = 1024;
   static constexpr uint64_t kNow = UINT64_MAX;
 
-  // The executable entries of a whole maps file, read at that time; an anonymous one in the place of a file's code is
+  // ExecutableMaps, read at that time; an anonymous one in the place of a file's code is
   // called after the file (kMovedCode) and says what of it is beside. What is not among them is no more. The new ones have been there since nobody
   // knows when, but not since before an exec.
   void Replace(const std::vector<MapEntry>& maps, uint64_t read_ns);

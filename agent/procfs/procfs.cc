@@ -272,6 +272,14 @@ absl::StatusOr<int64_t> ProcFs::SysctlInt(absl::string_view name) const {
   return value;
 }
 
+absl::StatusOr<std::vector<MapEntry>> ExecutableMaps(const ProcFs& procfs, int32_t pid) {
+  ASSIGN_OR_RETURN(const std::string text,
+                   procfs.Perform(pid, {.what = SlowRead::What::kExecutableMaps,
+                                        .limit = kMapsLimit,
+                                        .path = absl::StrCat(procfs.root(), "/", pid, "/maps")}));
+  return ParseMaps(text);
+}
+
 absl::StatusOr<std::string> MemoryOf(const ProcFs& procfs, int32_t pid, const FilePart& part) {
   return procfs.Perform(pid, {.what = SlowRead::What::kPart,
                               .limit = part.bytes,

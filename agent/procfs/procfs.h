@@ -117,6 +117,14 @@ struct MountEntry {
 // Pure parser of maps text: foreign bytes. Lines that do not parse are an error.
 absl::StatusOr<std::vector<MapEntry>> ParseMaps(absl::string_view text);
 
+// Of a file /proc/PID/maps, for ParseMaps and in its order: the line of each executable mapping, and of what lies against an
+// anonymous one. The kernel is asked for these alone; where it cannot be, they are picked out of the whole file. `limit`: bytes of
+// text. Errors as ReadWholeFile.
+absl::StatusOr<std::string> ReadExecutableMaps(const std::string& maps_path, size_t limit);
+
+// Pure. Lines that it does not understand stay.
+std::string PickExecutable(absl::string_view maps);
+
 // Pure parser of the text of /proc/PID/status; unknown lines are skipped, a missing Tgid is an error.
 absl::StatusOr<ProcessStatus> ParseStatus(absl::string_view text);
 
@@ -170,6 +178,8 @@ class ProcFs {
   std::shared_ptr<SlowFiles> slow_;
 };
 
+// By ReadExecutableMaps.
+absl::StatusOr<std::vector<MapEntry>> ExecutableMaps(const ProcFs& procfs, int32_t pid);
 // Memory of a process, all of it or an error.
 absl::StatusOr<std::string> MemoryOf(const ProcFs& procfs, int32_t pid, const FilePart& part);
 // What its user has written, by its path as the process sees it.

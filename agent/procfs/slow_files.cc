@@ -15,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "agent/procfs/open_as_owner.h"
+#include "agent/procfs/procfs.h"
 #include "agent/procfs/read_file.h"
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
@@ -65,6 +66,8 @@ absl::StatusOr<std::string> ReadSlowFile(const SlowRead& read) {
   if (read.what == SlowRead::What::kPart)
     return PartOfFile(read.path, {.offset = read.offset, .bytes = read.limit});
   if (read.what == SlowRead::What::kForeign) return ReadForeignFile(read);
+  if (read.what == SlowRead::What::kExecutableMaps)
+    return ReadExecutableMaps(read.path, read.limit);
   struct stat entry {};
   if (::stat(read.path.c_str(), &entry) != 0)
     return absl::NotFoundError(absl::StrCat("stat ", read.path, ": ", std::strerror(errno)));

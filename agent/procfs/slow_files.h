@@ -25,8 +25,9 @@ struct SlowRead {
     kWhole,
     kHead,
     kIdentity,
-    kPart,    // `limit` bytes from `offset`: all of them, or an error
-    kForeign  // as kWhole, but written by a user, where a process of theirs would find it
+    kPart,           // `limit` bytes from `offset`: all of them, or an error
+    kForeign,        // as kWhole, but written by a user, where a process of theirs would find it
+    kExecutableMaps  // ReadExecutableMaps
   };
   What what = What::kWhole;
   size_t limit = 0;  // bytes; longer: an error of kWhole

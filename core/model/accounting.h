@@ -47,8 +47,8 @@ struct Accounting {
 // What the profile itself cost on one node. All measured, not modelled, except where `estimated`.
 struct OverheadFigures {
   uint64_t agent_cpu_ns = 0;  // CPU time of the agent and its readers
-  uint64_t kernel_sampling_ns =
-      0;  // estimated, over all threads: samples and switches of threads x their calibrated costs
+  // Estimated, over all threads: samples, switches and starts of threads x their calibrated costs.
+  uint64_t kernel_sampling_ns = 0;
   uint64_t job_cpu_ns = 0;  // CPU time of the ranks in the same span
   uint64_t stop_ns = 0;  // time ranks stood still for the tracer, summed over them; not for shadows
   uint64_t stops = 0;

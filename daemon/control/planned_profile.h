@@ -3,6 +3,7 @@
 #define DAEMON_CONTROL_PLANNED_PROFILE_H_
 
 #include "core/model/profile.h"
+#include "daemon/limits/held_ranks.h"
 #include "daemon/limits/limits.h"
 
 namespace perfd::daemon {
@@ -13,6 +14,7 @@ struct ProfilePlaces {
   Share all;
   Payment
       seconds;  // of altered loops, for its whole duration; empty: they are not bounded, or were paid for before a restart
+  HeldRanks ranks;
 };
 
 struct PlannedProfile {

@@ -67,6 +67,23 @@ absl::StatusOr<ProfilePlaces> AcquirePlaces(const SubmitRequest& request, Limits
   return places;
 }
 
+bool KeepsCallPaths(const ProfileSpec& spec) {
+  return spec.hotspots.callpaths != CallPaths::kOff && spec.hotspots.callpaths != CallPaths::kAuto;
+}
+
+// What one request may ask for.
+absl::Status CheckAsked(const SubmitRequest& request, Limits& limits) {
+  if (request.by_site) return absl::OkStatus();
+  const ProfileSpec& spec = request.spec;
+  const Requester& who = request.requester;
+  const double minutes =
+      static_cast<double>(spec.duration_ns) / (60 * static_cast<double>(kNsPerSecond));
+  RETURN_IF_ERROR(limits.CheckAsked(Limit::kProfileMinutes, who, minutes));
+  RETURN_IF_ERROR(limits.CheckAsked(Limit::kFrequency, who, spec.hotspots.frequency_hz));
+  if (!KeepsCallPaths(spec)) return absl::OkStatus();
+  return limits.CheckAsked(Limit::kCallPathFrequency, who, spec.hotspots.frequency_hz);
+}
+
 bool AltersLoops(const ProfileSpec& spec) {
   return !spec.variants.set.empty() && !spec.dry_run;
 }
@@ -82,6 +99,19 @@ absl::StatusOr<Payment> PaySeconds(const SubmitRequest& request, Limits& limits,
   if (request.by_site || request.requester.privileged) return Payment();
   return limits.Spend(Limit::kAlteringSecondsPerUser, request.requester.uid,
                       AlteringSeconds(request.spec, request.spec.duration_ns), now.unix_ns);
+}
+
+// Of a node that was asked, and while it measures; what the site asks for has no bound.
+absl::Status OccupyPlaces(const std::string& node, const SessionUpdate& update,
+                          const ProfileStatus& profile, Limits& limits, ProfilePlaces& places) {
+  using Phase = NodeProgress::Phase;
+  const bool at_work = update.phase == Phase::kDiscovering || update.phase == Phase::kSampling;
+  if (!at_work || !places.own.held() || !StandingIn(profile, node).asked) return absl::OkStatus();
+  NodeProgress now;
+  now.node = node;
+  now.ranks = update.ranks;
+  now.threads = update.threads;
+  return places.ranks.Update(now, profile.requester, limits);
 }
 
 bool Serves(const AgentFacts& agent, const Requester& requester) {
@@ -135,6 +165,7 @@ const AgentFacts* SessionTable::AgentFor(const std::string& node,
 absl::StatusOr<PlannedProfile> SessionTable::Plan(const SubmitRequest& request, Moment now) const {
   RETURN_IF_ERROR(ValidateProfileSpec(request.spec));
   RETURN_IF_ERROR(Authorise(request));
+  RETURN_IF_ERROR(CheckAsked(request, limits_));
   PlannedProfile planned;
   ASSIGN_OR_RETURN(planned.places, AcquirePlaces(request, limits_));
   ASSIGN_OR_RETURN(const std::vector<std::string> nodes, ChooseNodes(request));
@@ -166,10 +197,10 @@ absl::StatusOr<std::vector<std::string>> SessionTable::ChooseNodes(
     if (asked && Serves(agent, request.requester)) usable.push_back(node);
   }
   if (usable.empty()) {
-    return absl::UnavailableError(
-        absl::StrCat("the connected agents belong to other users, or show recordings (--node names one "
-                     "of these): start perf-agent as root, or with --user-mode as ",
-                     request.requester.name));
+    return absl::UnavailableError(absl::StrCat(
+        "the connected agents belong to other users, or show recordings (--node names one "
+        "of these): start perf-agent as root, or with --user-mode as ",
+        request.requester.name));
   }
   if (!request.nodes.empty()) return NodesOfJob(request, usable);
   if (!target.node.empty()) {
@@ -222,8 +253,12 @@ void SessionTable::Restore(ProfileStatus status, Moment now,
                            const std::optional<FollowedJob>& job) {
   std::string id = status.id;
   const uint32_t uid = status.requester.uid;
-  ProfilePlaces places{.own = {}, .all = limits_.Hold(Limit::kProfiles, uid), .seconds = {}};
-  if (!job.has_value()) places.own = limits_.Hold(Limit::kProfilesPerUser, uid);
+  ProfilePlaces places;
+  places.all = limits_.Hold(Limit::kProfiles, uid);
+  if (!job.has_value()) {
+    places.own = limits_.Hold(Limit::kProfilesPerUser, uid);
+    places.ranks.Restore(status, limits_);
+  }
   auto [it, added] = sessions_.try_emplace(
       id, ActiveProfile{{std::move(status), control_, now}, std::move(places)});
   if (!added) return;
@@ -246,7 +281,15 @@ Decisions SessionTable::JobEnded(const std::string& profile_id, const std::strin
 
 Decisions SessionTable::Update(const std::string& node, const SessionUpdate& update, Moment now) {
   const auto it = sessions_.find(update.profile_id);
-  if (it != sessions_.end()) return it->second.session.Update(node, update, now);
+  if (it != sessions_.end()) {
+    ActiveProfile& active = it->second;
+    Decisions out = active.session.Update(node, update, now);
+    const absl::Status fits =
+        OccupyPlaces(node, update, active.session.stored_status(), limits_, active.places);
+    if (!fits.ok())
+      Append(out, active.session.Cancel(absl::StrCat("perfd: ", fits.message()), now));
+    return out;
+  }
   if (update.phase == NodeProgress::Phase::kFinished ||
       update.phase == NodeProgress::Phase::kFailed)
     return {};

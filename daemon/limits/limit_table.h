@@ -43,8 +43,13 @@ enum class Limit {
   kActiveBytesPerUser,
   kFinishedBytesPerUser,
   kAlteringSecondsPerUser,
+  kProfileMinutes,
+  kFrequency,
+  kCallPathFrequency,
+  kRanksPerUser,
+  kThreadsPerUser,
 };
-inline constexpr size_t kLimits = static_cast<size_t>(Limit::kAlteringSecondsPerUser) + 1;
+inline constexpr size_t kLimits = static_cast<size_t>(Limit::kThreadsPerUser) + 1;
 
 inline constexpr absl::string_view kLimitsSection = "limits.";
 

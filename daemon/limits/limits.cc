@@ -195,6 +195,13 @@ absl::Status Limits::Check(Limit limit, const Requester& who) {
   return HasRoom(limit, used, who.privileged) ? absl::OkStatus() : Refuse(limit, who.uid);
 }
 
+absl::Status Limits::CheckAsked(Limit limit, const Requester& who, double asked) {
+  MutexLock lock(&mutex_);
+  if (who.privileged || asked <= static_cast<double>(values_[static_cast<size_t>(limit)]))
+    return absl::OkStatus();
+  return Refuse(limit, who.uid);
+}
+
 void Limits::RecordRefusal(Limit limit, uint32_t uid) {
   MutexLock lock(&mutex_);
   static_cast<void>(Refuse(limit, uid));

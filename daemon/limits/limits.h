@@ -104,6 +104,8 @@ class Limits {
   void Report(Limit limit, const std::map<uint32_t, int64_t>& held);
   // Whether anything of that is left for them; users whom the system does not know have one together. Counts the refusal.
   absl::Status Check(Limit limit, const Requester& who);
+  // Whether one request may ask for so much; kUser limits that are not counted.
+  absl::Status CheckAsked(Limit limit, const Requester& who, double asked);
   // Somebody else's count has refused them.
   void RecordRefusal(Limit limit, uint32_t uid);
 

@@ -163,7 +163,7 @@ void TrackedRanks::LoadMaps(TrackedProcess& process, int64_t now_ns) {
   // Of a process that is stuck in the kernel, reading could wait with it.
   const auto stamp = procfs_.Stamp(process.info.pid);
   if (!stamp.ok() || stamp->state == 'D' || stamp->start_ticks != process.info.start_ticks) return;
-  auto maps = procfs_.Maps(process.info.pid);
+  auto maps = ExecutableMaps(procfs_, process.info.pid);
   const uint64_t start_ticks = process.info.start_ticks;
   if (absl::IsUnavailable(maps.status()) &&
       std::exchange(silent_told_[process.info.pid], start_ticks) != start_ticks)

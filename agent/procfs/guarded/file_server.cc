@@ -34,7 +34,7 @@ absl::StatusOr<SlowRead> DecodeRead(absl::string_view message) {
   SlowRead read;
   int what = 0;
   if (parts.size() != 5 || !absl::SimpleAtoi(parts[0], &what) || what < 0 ||
-      what > static_cast<int>(SlowRead::What::kForeign) ||
+      what > static_cast<int>(SlowRead::What::kExecutableMaps) ||
       !absl::SimpleAtoi(parts[1], &read.limit) || !absl::SimpleAtoi(parts[2], &read.offset) ||
       !absl::SimpleAtoi(parts[3], &read.owner_uid))
     return absl::InvalidArgumentError("not a request to read a file");

@@ -125,6 +125,95 @@ TEST_F(ControlTest, APlanTakesAPlaceUntilItsProfileIsOverOrItCameToNothing) {
   EXPECT_EQ(code(), absl::StatusCode::kOk);
 }
 
+TEST_F(ControlTest, OneProfileMayAskForSoMuch) {
+  Connect("a");
+  LimitValues low = StandardLimits();
+  low[static_cast<size_t>(Limit::kProfileMinutes)] = 2;
+  low[static_cast<size_t>(Limit::kFrequency)] = 500;
+  low[static_cast<size_t>(Limit::kCallPathFrequency)] = 100;
+  limits_.Set(low);
+  const auto key_that_refuses = [&](const ProfileSpec& spec) -> std::string {
+    const absl::Status status = table_.Plan({spec, kAlice, ""}, now()).status();
+    EXPECT_TRUE(table_.Plan({spec, kRoot, ""}, now()).ok()) << "root has no limit of its own";
+    SubmitRequest of_site{spec, kAlice, ""};
+    of_site.by_site = true;
+    EXPECT_TRUE(table_.Plan(of_site, now()).ok());
+    for (const Limit limit : {Limit::kProfileMinutes, Limit::kFrequency, Limit::kCallPathFrequency})
+      if (absl::StrContains(status.message(), RowOf(limit).key))
+        return std::string(RowOf(limit).key);
+    return status.ok() ? "" : std::string(status.message());
+  };
+  ProfileSpec spec = CommandSpec();
+  spec.duration_ns = 120 * kSecond;
+  spec.hotspots.frequency_hz = 500;
+  EXPECT_EQ(key_that_refuses(spec), "");
+  spec.duration_ns += kSecond;
+  EXPECT_EQ(key_that_refuses(spec), "limits.profile_minutes");
+  spec.duration_ns -= kSecond;
+  spec.hotspots.frequency_hz = 501;
+  EXPECT_EQ(key_that_refuses(spec), "limits.frequency_hz");
+  spec.hotspots.frequency_hz = 101;
+  EXPECT_EQ(key_that_refuses(spec), "") << "without call paths";
+  spec.hotspots.callpaths = CallPaths::kDwarf;
+  EXPECT_EQ(key_that_refuses(spec), "limits.callpath_frequency_hz");
+  spec.hotspots.frequency_hz = 100;
+  EXPECT_EQ(key_that_refuses(spec), "");
+}
+
+TEST_F(ControlTest, AUsersActiveProfilesHaveSoManyRanksAndThreads) {
+  for (const char* node : {"a", "b"}) Connect(node);
+  LimitValues low = StandardLimits();
+  low[static_cast<size_t>(Limit::kRanksPerUser)] = 10;
+  low[static_cast<size_t>(Limit::kThreadsPerUser)] = 40;
+  limits_.Set(low);
+  const auto report = [&](const std::string& node, const std::string& id, int ranks, int threads) {
+    SessionUpdate update{.profile_id = id, .phase = Phase::kSampling};
+    update.ranks = ranks;
+    update.threads = threads;
+    Record(table_.Update(node, update, now()));
+  };
+  const auto stopped = [&](const std::string& id) {
+    const auto stops = All<StopNode>();
+    return std::any_of(stops.begin(), stops.end(),
+                       [&](const auto& s) { return s.profile_id == id; });
+  };
+  const auto used = [&](Limit limit) {
+    return *limits_.UsesOf(kAlice, 0)[static_cast<size_t>(limit)].used;
+  };
+  const std::string first = Submit();
+  report("a", first, 4, 16);
+  report("b", first, 2, 8);
+  report("b", first, 2, 8);
+  EXPECT_EQ(used(Limit::kRanksPerUser), 6);
+  EXPECT_EQ(used(Limit::kThreadsPerUser), 24);
+  const std::string second = Submit();
+  report("a", second, 4, 16);
+  EXPECT_FALSE(stopped(second)) << "exactly as many as there are";
+  const std::string of_root = Submit(CommandSpec(), kRoot);
+  report("a", of_root, 1000, 4000);
+  const std::string of_bob = Submit(CommandSpec(), {1001, "bob", false});
+  report("a", of_bob, 10, 40);
+  for (const std::string& id : {of_root, of_bob}) EXPECT_FALSE(stopped(id)) << id;
+  report("b", second, 1, 1);
+  EXPECT_TRUE(stopped(second));
+  EXPECT_FALSE(stopped(first));
+  report("b", second, 2, 2);
+  EXPECT_EQ(limits_.Hits()[static_cast<size_t>(Limit::kRanksPerUser)], 1u) << "refused once";
+  EXPECT_TRUE(HasNotice(
+      table_.Status(second, now()).value(), absl::StatusCode::kCancelled,
+      "cancelled by perfd: the limit of 10 ranks of active profiles of one user is reached"));
+  report("a", first, 4, 17);
+  EXPECT_TRUE(stopped(first)) << "a thread more than there are";
+  EXPECT_EQ(limits_.Hits()[static_cast<size_t>(Limit::kThreadsPerUser)], 1u);
+  for (const std::string& id : {first, second}) {
+    for (const char* node : {"a", "b"}) Report(node, id, Phase::kFinished);
+    Record(table_.Finalised(id, true, now()));
+    EXPECT_FALSE(table_.Active(id));
+  }
+  EXPECT_EQ(used(Limit::kRanksPerUser), 0) << "what is over holds nothing";
+  EXPECT_EQ(used(Limit::kThreadsPerUser), 0);
+}
+
 TEST_F(ControlTest, WhatGoesOnAfterARestartHasItsPlaceWhateverTheLimitIs) {
   Connect("a");
   LimitValues low = StandardLimits();
@@ -135,9 +224,12 @@ TEST_F(ControlTest, WhatGoesOnAfterARestartHasItsPlaceWhateverTheLimitIs) {
     status.id = absl::StrCat("p-", i);
     status.requester = kAlice;
     status.state = ProfileState::kDiscovering;
+    status.nodes.push_back({.node = "a", .ranks = 7, .threads = 70});
     table_.Restore(status, now());
   }
   EXPECT_TRUE(table_.Active("p-1"));
+  EXPECT_EQ(limits_.UsesOf(kAlice, 0)[static_cast<size_t>(Limit::kRanksPerUser)].used, 14);
+  EXPECT_EQ(limits_.UsesOf(kAlice, 0)[static_cast<size_t>(Limit::kThreadsPerUser)].used, 140);
   EXPECT_EQ(table_.Plan({CommandSpec(), kAlice, ""}, now()).status().code(),
             absl::StatusCode::kResourceExhausted);
 }

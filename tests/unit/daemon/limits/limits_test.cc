@@ -136,9 +136,27 @@ TEST(LimitsTest, EachLimitToItsEndAndBeyond) {
     EXPECT_EQ(limits.Hits()[static_cast<size_t>(row.limit)], 1u) << row.key;
     EXPECT_TRUE(tried.again) << row.key;
   }
-  // By the relay, by gRPC and by the store: relay_test, tls_test and agent_stream_test go to their ends.
-  EXPECT_THAT(elsewhere,
-              testing::ElementsAre(Limit::kCallsPerUser, Limit::kTlsMemory, Limit::kGapsPerStream));
+  // By the relay, by gRPC and by the store: relay_test, tls_test and agent_stream_test go to their ends. Of one profile: the next test.
+  EXPECT_THAT(elsewhere, testing::ElementsAre(Limit::kCallsPerUser, Limit::kTlsMemory,
+                                              Limit::kGapsPerStream, Limit::kProfileMinutes,
+                                              Limit::kFrequency, Limit::kCallPathFrequency));
+}
+
+TEST(LimitsTest, OneProfileMayAskForSoMuch) {
+  const Requester admin{.uid = 1003, .name = "admin", .privileged = true};
+  for (const Limit limit : {Limit::kProfileMinutes, Limit::kFrequency, Limit::kCallPathFrequency}) {
+    Limits limits(Only(10));
+    EXPECT_TRUE(limits.CheckAsked(limit, kAlice, 10).ok());
+    const absl::Status refused = limits.CheckAsked(limit, kAlice, 10.01);
+    EXPECT_TRUE(absl::IsResourceExhausted(refused));
+    EXPECT_THAT(std::string(refused.message()), HasSubstr(std::string(RowOf(limit).key)));
+    EXPECT_EQ(limits.Hits()[static_cast<size_t>(limit)], 1u);
+    for (const Requester& who : {kRoot, admin})
+      EXPECT_TRUE(limits.CheckAsked(limit, who, 1000).ok()) << who.name;
+    const auto at = static_cast<size_t>(limit);
+    EXPECT_TRUE(limits.UsesOf(kAlice, 0)[at].bound);
+    EXPECT_FALSE(limits.UsesOf(admin, 0)[at].bound);
+  }
 }
 
 // Those that bind administrators, too, are looked at by uid alone, or before anybody knows who it is.

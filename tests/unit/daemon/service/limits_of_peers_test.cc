@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "core/base/unique_fd.h"
-#include "tests/unit/daemon/relay/frames.h"
 #include "tests/unit/daemon/service/service_fixture.h"
 #include "tests/unit/daemon/service/watcher.h"
 
@@ -68,44 +67,6 @@ TEST_F(LimitsOfPeersTest, OneUsersWatchesTakeNobodyElses) {
     again = Watcher(Person(kNobody), of_nobody).Stands();
   }
   EXPECT_TRUE(again);
-}
-
-// Questions whose answers have no room on the way: a client that lets nothing in (RFC 9113, SETTINGS_INITIAL_WINDOW_SIZE).
-TEST_F(LimitsOfPeersTest, AnswersThatNobodyReadHaveAnEnd) {
-  using namespace testing_frames;  // NOLINT(google-build-using-namespace): a test's own words
-  SetLimit(Limit::kAnswerBytesPerUser, 1);
-  const auto field = [](const std::string& name, const std::string& value) {
-    return Number(0, 1) + Number(name.size(), 1) + name + Number(value.size(), 1) + value;
-  };
-  const std::string fields = field(":method", "POST") + field(":scheme", "http") +
-                             field(":path", "/perfd.v1.Profiler/ListLimits") +
-                             field(":authority", "perfd") + field("te", "trailers") +
-                             field("content-type", "application/grpc");
-  std::vector<UniqueFd> clients;
-  for (int i = 0; i < 3; ++i) {
-    clients.emplace_back(ConnectSocket(kNobody));
-    std::string bytes = kPreface + Frame(kSettings, kNone, 0, Number(4, 2) + Number(0, 4));
-    for (uint32_t call = 0; call < 80; ++call) {
-      bytes += Frame(kHeaders, kWhole, 2 * call + 1, fields) +
-               Frame(kData, kEnd, 2 * call + 1, Prefix(0));
-      if (call % 16 != 15) continue;  // fewer than questions_per_user at a time
-      ASSERT_EQ(::send(clients.back().get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
-                static_cast<ssize_t>(bytes.size()));
-      bytes.clear();
-      std::this_thread::sleep_for(std::chrono::milliseconds(30));
-    }
-  }
-  EXPECT_GT(Hits(Limit::kAnswerBytesPerUser), 0u);
-  EXPECT_TRUE(Served(0)) << "another user";
-  clients.clear();
-  bool again = false;
-  for (int i = 0; i < 50 && !again; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    v1::ListLimitsResponse response;
-    grpc::ClientContext context;
-    again = Person(kNobody)->ListLimits(&context, {}, &response).ok();
-  }
-  EXPECT_TRUE(again) << "who has gone holds nothing";
 }
 
 TEST_F(LimitsOfPeersTest, OneUsersConnectionsAreCountedAndGivenBack) {
