@@ -23,7 +23,7 @@
 #include "agent/procfs/guarded/guarded_files.h"
 #include "agent/reader/unwind_client.h"
 #include "agent/sample/event_choice.h"
-#include "agent/sample/perf_event.h"
+#include "agent/sample/ring/perf_event.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/dial/dial_settings.h"

@@ -14,7 +14,7 @@
 #include "agent/pipeline/session.h"
 #include "agent/procfs/procfs.h"
 #include "agent/sample/cost/sampling_costs.h"
-#include "agent/sample/ring_budget.h"
+#include "agent/sample/ring/ring_budget.h"
 #include "agent/sample/sampling_event.h"
 #include "core/base/clock.h"
 #include "core/base/mutex.h"

@@ -10,7 +10,7 @@
 #include "agent/doctor/check_scope.h"
 #include "agent/sample/event_choice.h"
 #include "agent/sample/memory/memory_events.h"
-#include "agent/sample/perf_event.h"
+#include "agent/sample/ring/perf_event.h"
 
 namespace perfd::agent {
 namespace {

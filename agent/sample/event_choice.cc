@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "agent/sample/perf_event.h"
+#include "agent/sample/ring/perf_event.h"
 #include "core/base/status_macros.h"
 
 namespace perfd::agent {

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "agent/sample/ring_buffer.h"
+#include "agent/sample/ring/ring_buffer.h"
 #include "core/perfdata/records/record_decoder.h"
 
 namespace perfd::agent {

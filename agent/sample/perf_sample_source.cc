@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/sample/explanations.h"
-#include "agent/sample/ring_budget.h"
+#include "agent/sample/ring/ring_budget.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 

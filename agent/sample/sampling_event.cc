@@ -5,6 +5,7 @@
 #include <cmath>
 #include <ctime>
 
+#include "agent/sample/ring/ring_budget.h"
 #include "core/perfdata/records/event_layout.h"
 
 namespace perfd::agent {

@@ -41,9 +41,6 @@ inline constexpr uint64_t kBaseSampleType = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE
                                             PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU |
                                             PERF_SAMPLE_PERIOD;
 
-inline constexpr uint64_t kPlainRingBytes = 64u << 10;   // 199 Hz x 104 B: some 3 s without a Drain
-inline constexpr uint64_t kPieceRingBytes = 256u << 10;  // 199 Hz x 1.3 KiB: 1 s without a Drain
-
 // Samples, or some of them, carry a copy of the stack.
 bool CopiesStacks(CallPaths callpaths);
 // With callpaths auto: in so many rings samples carry a piece of the stack (WithPieceOfStack), as the first threads are

@@ -23,7 +23,7 @@
 #include "agent/procfs/process_rights.h"
 #include "agent/procfs/procfs.h"
 #include "agent/sample/event_choice.h"
-#include "agent/sample/perf_event.h"
+#include "agent/sample/ring/perf_event.h"
 #include "core/perfdata/records/record_decoder.h"
 
 namespace perfd::agent {

@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "agent/procfs/procfs.h"
-#include "agent/sample/perf_event.h"
+#include "agent/sample/ring/perf_event.h"
 #include "agent/sample/sampling_event.h"
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"

@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "agent/sample/ring_buffer.h"
+#include "agent/sample/ring/ring_buffer.h"
 #include "core/perfdata/records/event_set.h"
 
 namespace {

@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "agent/sample/perf_clock.h"
-#include "agent/sample/perf_event.h"
+#include "agent/sample/ring/perf_event.h"
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
 #include "core/perfdata/records/record_decoder.h"

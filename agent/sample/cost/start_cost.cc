@@ -4,7 +4,7 @@
 
 #include "agent/sample/cost/rounds.h"
 #include "agent/sample/cost/switch_cost.h"
-#include "agent/sample/perf_event.h"
+#include "agent/sample/ring/perf_event.h"
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
 

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "agent/sample/cost/rounds.h"
-#include "agent/sample/perf_event.h"
+#include "agent/sample/ring/perf_event.h"
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
 #include "core/base/unique_fd.h"

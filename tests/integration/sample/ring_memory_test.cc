@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "agent/sample/ring_budget.h"
+#include "agent/sample/ring/ring_budget.h"
 #include "tests/integration/sample/sample_fixture.h"
 
 namespace perfd::agent {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "agent/sample/perf_sample_source.h"
-#include "agent/sample/ring_budget.h"
+#include "agent/sample/ring/ring_budget.h"
 #include "tests/integration/sample/host_taken.h"
 #include "tests/integration/sample/puppet_process.h"
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "agent/sample/ring_buffer.h"
+#include "agent/sample/ring/ring_buffer.h"
 
 namespace perfd::agent {
 

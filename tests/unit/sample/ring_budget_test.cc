@@ -1,5 +1,5 @@
 // The node's memory for rings, shared by sessions.
-#include "agent/sample/ring_budget.h"
+#include "agent/sample/ring/ring_budget.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

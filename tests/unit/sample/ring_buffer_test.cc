@@ -1,4 +1,4 @@
-#include "agent/sample/ring_buffer.h"
+#include "agent/sample/ring/ring_buffer.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <random>
 #include <thread>
 
-#include "tests/unit/sample/fake_kernel.h"
 #include "tests/unit/perfdata/record_builder.h"
+#include "tests/unit/sample/fake_kernel.h"
 
 namespace perfd::agent {
 namespace {

@@ -9,9 +9,9 @@
 #include <cstring>
 #include <string>
 
-#include "core/perfdata/records/event_layout.h"
-#include "agent/sample/ring_budget.h"
+#include "agent/sample/ring/ring_budget.h"
 #include "agent/sample/thread_rings.h"
+#include "core/perfdata/records/event_layout.h"
 #include "tests/unit/procfs/fake_proc.h"
 
 namespace perfd::agent {

@@ -1,4 +1,4 @@
-#include "agent/sample/ring_budget.h"
+#include "agent/sample/ring/ring_budget.h"
 
 #include <linux/capability.h>
 #include <sys/resource.h>

@@ -1,12 +1,12 @@
-// agent/sample/perf_event.h - the one door to perf_event_open(2): events and their rings as owned objects.
+// agent/sample/ring/perf_event.h - the one door to perf_event_open(2): events and their rings as owned objects.
 //
 // Shape    OpenPerfEvent -> descriptor or errno; PerfRing::Create maps a ring over it and owns both.
 // Errors   errno where the caller must decide by it; PerfOpenError turns it into a Status that names what to change.
 //          PerfRing: kResourceExhausted (locked memory), after trying smaller rings down to one page.
 // Threads  thread-compatible; a PerfRing has one reader.
 // Source   perf_event_open(2); Documentation/admin-guide/perf-security.rst (perf_event_mlock_kb, CAP_PERFMON).
-#ifndef AGENT_SAMPLE_PERF_EVENT_H_
-#define AGENT_SAMPLE_PERF_EVENT_H_
+#ifndef AGENT_SAMPLE_RING_PERF_EVENT_H_
+#define AGENT_SAMPLE_RING_PERF_EVENT_H_
 
 #include <linux/perf_event.h>
 
@@ -17,8 +17,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "agent/sample/ring_budget.h"
-#include "agent/sample/ring_buffer.h"
+#include "agent/sample/ring/ring_budget.h"
+#include "agent/sample/ring/ring_buffer.h"
 #include "core/base/unique_fd.h"
 
 namespace perfd::agent {
@@ -111,4 +111,4 @@ class RingMaker {
 
 }  // namespace perfd::agent
 
-#endif  // AGENT_SAMPLE_PERF_EVENT_H_
+#endif  // AGENT_SAMPLE_RING_PERF_EVENT_H_

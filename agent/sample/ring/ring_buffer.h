@@ -1,4 +1,4 @@
-// agent/sample/ring_buffer.h - reads whole kernel records from one perf_event ring, in order.
+// agent/sample/ring/ring_buffer.h - reads whole kernel records from one perf_event ring, in order.
 //
 // Shape    Next() -> span of bytes: one record, header first, contiguous, 8-byte aligned; empty when there is none.
 //          Or in two steps: Snapshot() notes what is there now; Peek walks over it, Pop consumes it and no more than it.
@@ -8,8 +8,8 @@
 // Threads  thread-bound: one reader. The kernel is the only writer.
 // Loss     kernel overruns arrive as PERF_RECORD_LOST and are returned like any record.
 // Source   perf_event_open(2) "MMAP layout"; include/uapi/linux/perf_event.h, comment at data_head (barriers).
-#ifndef AGENT_SAMPLE_RING_BUFFER_H_
-#define AGENT_SAMPLE_RING_BUFFER_H_
+#ifndef AGENT_SAMPLE_RING_RING_BUFFER_H_
+#define AGENT_SAMPLE_RING_RING_BUFFER_H_
 
 #include <linux/perf_event.h>
 
@@ -50,4 +50,4 @@ class RingBuffer {
 
 }  // namespace perfd::agent
 
-#endif  // AGENT_SAMPLE_RING_BUFFER_H_
+#endif  // AGENT_SAMPLE_RING_RING_BUFFER_H_

@@ -1,4 +1,4 @@
-#include "agent/sample/ring_buffer.h"
+#include "agent/sample/ring/ring_buffer.h"
 
 #include <algorithm>
 #include <cstring>

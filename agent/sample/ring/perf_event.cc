@@ -1,4 +1,4 @@
-#include "agent/sample/perf_event.h"
+#include "agent/sample/ring/perf_event.h"
 
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "agent/sample/sampling_event.h"
 #include "core/base/status_macros.h"
 
 namespace perfd::agent {

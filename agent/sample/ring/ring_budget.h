@@ -1,4 +1,4 @@
-// agent/sample/ring_budget.h - how large rings may be so that every thread gets one, and the node keeps its memory.
+// agent/sample/ring/ring_budget.h - how large rings may be so that every thread gets one, and the node keeps its memory.
 //
 // Shape    a RingBudget is the node's cap; each session has a RingShare of it, and each ring a RingLease, which gives its memory
 //          back. FairRingBytes(what is wanted, threads, what there is) -> a power of two of pages, at least one.
@@ -10,8 +10,8 @@
 // Threads  thread-safe.
 // Source   kernel/events/core.c perf_mmap: perf_event_mlock_kb for each online CPU, RLIMIT_MEMLOCK beyond that, no limit
 //          with CAP_IPC_LOCK or perf_event_paranoid -1.
-#ifndef AGENT_SAMPLE_RING_BUDGET_H_
-#define AGENT_SAMPLE_RING_BUDGET_H_
+#ifndef AGENT_SAMPLE_RING_RING_BUDGET_H_
+#define AGENT_SAMPLE_RING_RING_BUDGET_H_
 
 #include <cstdint>
 #include <utility>
@@ -24,6 +24,8 @@
 namespace perfd::agent {
 
 inline constexpr uint64_t kUnlimitedBytes = UINT64_MAX;
+inline constexpr uint64_t kPlainRingBytes = 64u << 10;   // 199 Hz x 104 B: some 3 s without a Drain
+inline constexpr uint64_t kPieceRingBytes = 256u << 10;  // 199 Hz x 1.3 KiB: 1 s without a Drain
 
 // What this process may lock for rings, were it the only one of its user.
 uint64_t LockableBytes(const ProcFs& procfs);
@@ -106,4 +108,4 @@ class RingShare {
 
 }  // namespace perfd::agent
 
-#endif  // AGENT_SAMPLE_RING_BUDGET_H_
+#endif  // AGENT_SAMPLE_RING_RING_BUDGET_H_
