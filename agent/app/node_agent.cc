@@ -238,7 +238,7 @@ SessionTools NodeAgent::Tools() {
   };
   tools.open_stacks = StackOpener({.reader_binary = options_.reader_binary});
   tools.open_source = [this](const ProfileSpec& spec, const Discovery& discovery) {
-    return sampling_.Open(OptionsOf(spec, discovery, procfs_), procfs_, &clock_);
+    return sampling_.Open(OptionsOf(spec, discovery, procfs_), spec.memory, procfs_, &clock_);
   };
   return tools;
 }

@@ -2,8 +2,10 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "agent/pipeline/cost/own_cpu.h"
 #include "agent/procfs/read_file.h"
+#include "agent/sample/memory/memory_events.h"
 #include "agent/sample/perf_sample_source.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
@@ -24,12 +26,30 @@ std::shared_ptr<const KernelCauses> NodeSampling::CausesOnce(const ProcFs& procf
   return causes_;
 }
 
-absl::StatusOr<OpenedSource> NodeSampling::Open(SamplingOptions options, const ProcFs& procfs,
-                                                const Clock* clock) {
+// What can be changed is said; that there is no such event is for the doctor to say.
+std::vector<AccessEvent> NodeSampling::AccessesOf(const MemorySpec& wanted,
+                                                  std::vector<Notice>* left_out) {
+  if (wanted.latency_threshold_cycles == 0) return {};
+  const MemoryEventPlan plan = PlanMemoryEvents(
+      "/sys", static_cast<uint64_t>(wanted.latency_threshold_cycles), ProbePerfEvent);
+  if (plan.obstacle == MemoryObstacle::kNone) return plan.events;
+  if (plan.obstacle != MemoryObstacle::kNoPmu && plan.obstacle != MemoryObstacle::kNoEvents) {
+    Notice& notice = left_out->emplace_back();
+    notice.severity = Notice::Severity::kInfo;
+    notice.text = absl::StrCat("accesses to memory are not sampled: ", PlanText(plan));
+  }
+  return {};
+}
+
+absl::StatusOr<OpenedSource> NodeSampling::Open(SamplingOptions options, const MemorySpec& memory,
+                                                const ProcFs& procfs, const Clock* clock) {
   options.kernel_causes = CausesOnce(procfs);
   OpenedSource opened;
+  options.accesses = AccessesOf(memory, &opened.thinned);
   ASSIGN_OR_RETURN(auto source,
                    PerfSampleSource::Create(options, procfs, clock, &rings_, &opened.thinned));
+  for (const AccessEvent& access : options.accesses)
+    opened.accesses.push_back({access.event.name, access.latency_threshold});
   const SamplingCost cost = costs_.Of(source->event());
   if (!cost.sample_ns.ok())
     LogWarning("the cost of a sample is not known: {}", Text(cost.sample_ns.status()));

@@ -7,6 +7,7 @@
 #define AGENT_APP_NODE_SAMPLING_H_
 
 #include <memory>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
@@ -23,14 +24,17 @@ namespace perfd::agent {
 
 class NodeSampling {
  public:
-  // `clock` outlives the source. Fills in what the kernel's functions tell.
-  absl::StatusOr<OpenedSource> Open(SamplingOptions options, const ProcFs& procfs,
-                                    const Clock* clock);
+  // `clock` outlives the source. Fills in what the kernel's functions tell, and which accesses
+  // to memory can be sampled.
+  absl::StatusOr<OpenedSource> Open(SamplingOptions options, const MemorySpec& memory,
+                                    const ProcFs& procfs, const Clock* clock);
   // Once, and not when a job's time counts. A profile that begins meanwhile waits for it.
   void LearnUsualCosts(const SamplingOptions& usual, const ProcFs& procfs);
   const RingBudget& rings() const { return rings_; }
 
  private:
+  static std::vector<AccessEvent> AccessesOf(const MemorySpec& wanted,
+                                             std::vector<Notice>* left_out);
   std::shared_ptr<const KernelCauses> CausesOnce(const ProcFs& procfs);
 
   SamplingCosts costs_;

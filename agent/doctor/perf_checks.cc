@@ -62,30 +62,6 @@ void CheckEvent(const CheckScope& scope, const char* event, bool optional, const
   scope.Add(std::move(check));
 }
 
-std::string Found(const MemoryEventPlan& plan) {
-  std::vector<std::string> names;
-  for (const MemoryEvent& event : plan.events) names.push_back(event.event.name);
-  const std::string events = absl::StrJoin(names, ", ");
-  switch (plan.obstacle) {
-    case MemoryObstacle::kNone:
-      return absl::StrCat(plan.method == MemoryMethod::kPebs ? "PEBS: " : "IBS: ", events,
-                          plan.lowest_threshold == 0 ? ", without a threshold of latency" : "");
-    case MemoryObstacle::kNoPmu:
-      return "the kernel has no PMU: a hypervisor hides it, or its driver is missing";
-    case MemoryObstacle::kNoEvents:
-      return "the PMU has neither mem-loads (PEBS) nor IBS: the processor, or a hypervisor that "
-             "hides them";
-    case MemoryObstacle::kNotPermitted:
-      return absl::StrCat(events, ": not permitted");
-    case MemoryObstacle::kInUse:
-      return absl::StrCat(events, ": in use by a watchdog or another profiler");
-    case MemoryObstacle::kDoesNotOpen:
-      return absl::StrCat(events, ": the kernel names them and refuses them (",
-                          std::generic_category().message(plan.error), ")");
-  }
-  return "";
-}
-
 const char* FixOf(MemoryObstacle obstacle) {
   switch (obstacle) {
     case MemoryObstacle::kNone:
@@ -113,7 +89,7 @@ void CheckMemoryEvents(const CheckScope& scope) {
   scope.Add({.name = "memory samples",
              .ok = plan.obstacle == MemoryObstacle::kNone,
              .optional = true,
-             .found = Found(plan),
+             .found = PlanText(plan),
              .fix = FixOf(plan.obstacle)});
 }
 

@@ -38,7 +38,8 @@ namespace perfd::agent {
 struct OpenedSource {
   std::unique_ptr<SampleSource> source;
   SamplingPrices prices;
-  std::vector<Notice> thinned;  // what of the request the node leaves out
+  std::vector<Notice> thinned;          // what of the request the node leaves out
+  std::vector<MemoryEvent> accesses{};  // that are sampled besides
 };
 
 // What a session needs from its node.
@@ -124,8 +125,6 @@ class Session final : private SampleSink {
   void Announce(NodeProgress::Phase phase);
   // Where an address was at that time.
   RawLocation Place(TrackedProcess& process, RuntimeAddress ip, uint64_t time_ns);
-  // A child that ends without a signal to its parent: one of our own.
-  bool IsShadow(int32_t pid) const;
   void RecordCallPath(TrackedProcess& process, const perfd::Sample& sample);
   void ChooseStack(TrackedProcess& process, const perfd::Sample& sample);
   void ExchangeStacks();
@@ -135,6 +134,7 @@ class Session final : private SampleSink {
   void AwaitStacks();
 
   void OnSample(const perfd::Sample& sample) override;
+  void OnAccess(const perfd::Sample& sample) override;
   void OnMapping(const MappingEvent& event) override;
   void OnTask(const TaskEvent& event) override;
   void OnLost(uint64_t records) override;

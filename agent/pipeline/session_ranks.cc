@@ -65,6 +65,7 @@ Session::Taken Session::OpenSource(const Discovery& discovery) {
     return Taken::kRefused;
   }
   source_ = std::move(source->source);
+  windows_.builder().memory().SetEvents(std::move(source->accesses));
   costs_.SetPrices(source->prices);
   costs_.SetBudget(request_.spec.budget.overhead_ratio);
   for (const Notice& notice : source->thinned) notices_.Say(notice.severity, notice.text, 0);

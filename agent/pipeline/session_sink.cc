@@ -12,6 +12,12 @@ RawLocation InKernel(KernelCause cause, const RawLocation& caller) {
           .file_offset = caller.file_offset};
 }
 
+// A child that ends without a signal to its parent is one of our own: ordinary ones have SIGCHLD.
+bool IsShadow(const ProcFs& procfs, int32_t pid) {
+  const auto stamp = procfs.Stamp(pid);
+  return stamp.ok() && stamp->exit_signal == 0;
+}
+
 void RecordStart(const TrackedProcess* process, SessionCosts& costs) {
   if (process != nullptr) costs.RecordStart(PidOfRank(*process));
 }
@@ -41,12 +47,6 @@ RawLocation Session::Place(TrackedProcess& process, RuntimeAddress ip, uint64_t 
           .file_offset = module.IsAnonymous() ? ip.value() : mapping->OffsetOf(ip)};
 }
 
-// Ordinary children have SIGCHLD; a shadow must not be noticed by its parent.
-bool Session::IsShadow(int32_t pid) const {
-  const auto stamp = tools_.procfs->Stamp(pid);
-  return stamp.ok() && stamp->exit_signal == 0;
-}
-
 void Session::OnSample(const perfd::Sample& sample) {
   Accounting& accounting = windows_.accounting();
   ++accounting.seen;
@@ -70,6 +70,18 @@ void Session::OnSample(const perfd::Sample& sample) {
   if (counted) RecordCallPath(*process, sample);
 }
 
+void Session::OnAccess(const perfd::Sample& sample) {
+  TrackedProcess* process = ranks_.Find(sample.pid);
+  if (process == nullptr) return;
+  costs_.RecordSample();
+  if (!TellsOfAccess(sample)) return;
+  const RawLocation at = sample.kernel ? RawLocation{.kind = RawLocation::Kind::kKernel}
+                                       : Place(*process, sample.ip, sample.time_ns);
+  SampledAccess access = AccessOf(sample);
+  if (!request_.spec.memory.dtlb) access.access.source.tlb = TlbResult::kUnknown;
+  windows_.builder().memory().Count(process->info.rank, sample.pid, at, access);
+}
+
 void Session::OnMapping(const MappingEvent& event) {
   if (TrackedProcess* process = ranks_.Find(event.pid); process != nullptr)
     process->space.Add(event);
@@ -79,7 +91,7 @@ void Session::OnTask(const TaskEvent& event) {
   const int64_t now = tools_.clock->MonotonicNs();
   switch (event.kind) {
     case TaskEvent::Kind::kProcessForked:
-      if (experiment_.active() && IsShadow(event.pid)) break;
+      if (experiment_.active() && IsShadow(*tools_.procfs, event.pid)) break;
       RecordStart(ranks_.Find(event.parent_pid), costs_);
       if (ranks_.AddChild(event.parent_pid, event.pid, now) != nullptr)
         children_.push_back(event.pid);
@@ -87,7 +99,8 @@ void Session::OnTask(const TaskEvent& event) {
     case TaskEvent::Kind::kExec:
       if (TrackedProcess* process = ranks_.Find(event.pid); process != nullptr) {
         ranks_.Exec(*process, event.time_ns, now);
-        if (process->helper_of != 0 || process->changed_owner) break;  // of the latter Refresh tells
+        if (process->helper_of != 0 || process->changed_owner)
+          break;  // of the latter Refresh tells
         changes_.Replaced(process->info, process->executable, Seconds());
       }
       break;

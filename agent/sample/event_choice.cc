@@ -33,6 +33,12 @@ ChosenEvent Describe(const perf_event_attr& attr, const std::string& name,
   if (attr.precise_ip != 0) {
     absl::StrAppend(&event.name, " (precise ", static_cast<unsigned>(attr.precise_ip), ")");
   }
+  for (const AccessEvent& access : options.accesses) {
+    FurtherEvent further{.attr = MakeAccessAttr(access.event, access.first_period)};
+    further.attr.read_format = attr.read_format;
+    if (access.leader.has_value()) further.leader = MakeLeaderAttr(*access.leader);
+    event.accesses.Add(std::move(further), access.period_step);
+  }
   return event;
 }
 

@@ -15,6 +15,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "agent/kernel/kernel_causes.h"
+#include "agent/sample/access_events.h"
 #include "agent/sample/sampling_event.h"
 
 namespace perfd::agent {
@@ -24,7 +25,8 @@ struct ChosenEvent {
   std::string name;  // "cpu-clock", "cycles:u (precise 2)"
   bool kernel_included = false;
   std::shared_ptr<const KernelCauses> kernel_causes;  // null: samples of the kernel have no cause
-  int stack_rings = 0;  // in so many rings samples carry a piece of the stack besides
+  int stack_rings = 0;      // in so many rings samples carry a piece of the stack besides
+  AccessEvents accesses{};  // in each ring besides
 };
 
 // Tries to open an event and closes it again; 0 or errno. ProbePerfEvent outside tests.

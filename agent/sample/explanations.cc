@@ -6,13 +6,13 @@
 
 namespace perfd::agent {
 
-void CollectExplanations(RingBuffer& buffer, RecordDecoder& decoder, size_t ring,
+void CollectExplanations(RingBuffer& buffer, EventSet& events, size_t ring,
                          std::vector<Explanation>* out) {
   uint64_t cursor = RingBuffer::kFirst;
   uint64_t time_ns = 0;
   for (auto bytes = buffer.Peek(&cursor); !bytes.empty(); bytes = buffer.Peek(&cursor)) {
     if (!RecordDecoder::ExplainsSamples(bytes)) continue;
-    PerfRecord record = decoder.Decode(bytes);
+    PerfRecord record = events.Decode(bytes).record;
     const auto* task = std::get_if<TaskEvent>(&record);
     if (task != nullptr && task->kind == TaskEvent::Kind::kRenamed) continue;
     if (task != nullptr) time_ns = task->time_ns;

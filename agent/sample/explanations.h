@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "agent/sample/ring/ring_buffer.h"
-#include "core/perfdata/records/record_decoder.h"
+#include "core/perfdata/records/event_set.h"
 
 namespace perfd::agent {
 
@@ -23,7 +23,7 @@ struct Explanation {
 };
 
 // Appends those that the last Snapshot saw, but for new names of threads; nothing of the ring is consumed.
-void CollectExplanations(RingBuffer& buffer, RecordDecoder& decoder, size_t ring,
+void CollectExplanations(RingBuffer& buffer, EventSet& events, size_t ring,
                          std::vector<Explanation>* out);
 void SortByTime(std::vector<Explanation>* explanations);
 

@@ -74,6 +74,13 @@ void AddNotice(Notice::Severity severity, std::string text, std::vector<Notice>*
   notice.text = std::move(text);
 }
 
+// Of what is closing it matters to nobody.
+void PaceAccesses(ThreadRings& rings) {
+  for (const AccessEvents::Change& change : rings.accesses().Adjust())
+    for (size_t i = 0; i < rings.size(); ++i)
+      rings.at(i).ring.SetRateOf(change.event, change.period).IgnoreError();
+}
+
 // A copy of the stack needs a ring eight times as large, for every thread.
 void LeaveStacksOut(SamplingOptions* options, std::vector<Notice>* thinned) {
   if (options->callpaths != CallPaths::kDwarf || options->threads <= kMostStackThreads) return;
@@ -165,10 +172,10 @@ void PerfSampleSource::Drain(SampleSink& sink) {
   std::vector<Explanation> explanations;
   for (size_t i = 0; i < count; ++i) {
     SampleRing& ring = rings_.at(i);
-    CollectExplanations(ring.ring.buffer(), ring.decoder, i, &explanations);
+    CollectExplanations(ring.ring.buffer(), ring.events, i, &explanations);
   }
   SortByTime(&explanations);
-  for (const Explanation& e : explanations) Deliver(e.record, rings_.at(e.ring), sink);
+  for (const Explanation& e : explanations) Deliver(0, e.record, rings_.at(e.ring), sink);
   for (size_t i = 0; i < count; ++i) DrainRing(rings_.at(i), sink);
   rings_.Sweep();
   const auto followed_ns = static_cast<uint64_t>(clock_->MonotonicNs());
@@ -179,6 +186,7 @@ void PerfSampleSource::Drain(SampleSink& sink) {
   for (const LateThread& late : rings_.DrainLate()) {
     sink.OnLateThread(late.pid, late.tid, late.cpu_ns);
   }
+  PaceAccesses(rings_);
   Pace();
 }
 
@@ -220,7 +228,9 @@ void PerfSampleSource::Pace() {
 void PerfSampleSource::DrainRing(SampleRing& ring, SampleSink& sink) {
   RingBuffer& buffer = ring.ring.buffer();
   for (auto record = buffer.Pop(); !record.empty(); record = buffer.Pop()) {
-    if (!RecordDecoder::ExplainsSamples(record)) Deliver(ring.decoder.Decode(record), ring, sink);
+    if (RecordDecoder::ExplainsSamples(record)) continue;
+    const EventSet::Decoded decoded = ring.events.Decode(record);
+    Deliver(decoded.event, decoded.record, ring, sink);
   }
   for (; ring.corrupt_reported < buffer.corrupt(); ++ring.corrupt_reported) sink.OnMalformed();
   ring.read_since_close = ring.closed_before_probe;
@@ -235,12 +245,19 @@ void PerfSampleSource::ReportLost(SampleSink& sink) {
   }
 }
 
-void PerfSampleSource::Deliver(const PerfRecord& record, SampleRing& ring, SampleSink& sink) {
+void PerfSampleSource::Deliver(size_t of_event, const PerfRecord& record, SampleRing& ring,
+                               SampleSink& sink) {
   std::visit(Overloaded{
                  [&](const MalformedRecord&) { sink.OnMalformed(); },
                  [](const IgnoredRecord&) {},
                  [&](Sample sample) {
-                   sample.period = StandsFor(sample, ring);
+                   AccessEvents& accesses = rings_.accesses();
+                   accesses.Count(of_event);
+                   uint64_t period = sample.period;
+                   if (of_event > 0) period = accesses.PeriodOf(of_event, period);
+                   if (of_event == 0 && IsClockEvent(rings_.event().attr)) period = ring.rate;
+                   sample.period = StandsFor(period, sample.time_ns, ring);
+                   if (of_event > 0) return sink.OnAccess(sample);
                    const KernelCauses* causes = rings_.event().kernel_causes.get();
                    if (sample.kernel && causes != nullptr)
                      sample.entry.cause = causes->Of(sample.entry.chain);
@@ -264,11 +281,11 @@ void PerfSampleSource::Deliver(const PerfRecord& record, SampleRing& ring, Sampl
 
 // A clock tells of the period that it was opened with, whatever it was set to since, and of no event does the kernel know how
 // long we let it rest. Source: kernel/events/core.c perf_swevent_hrtimer (hw.last_period), perf_swevent_init_hrtimer.
-uint64_t PerfSampleSource::StandsFor(const Sample& sample, const SampleRing& ring) const {
-  const uint64_t period = IsClockEvent(rings_.event().attr) ? ring.rate : sample.period;
+uint64_t PerfSampleSource::StandsFor(uint64_t period, uint64_t time_ns,
+                                     const SampleRing& ring) const {
   const bool rests = may_rest_ && !ring.restless && duty_.share() > 0;
   // While the agent stands still no rest follows.
-  const bool held_up = static_cast<int64_t>(sample.time_ns) - next_slot_ns_ > kHeldUpNs;
+  const bool held_up = static_cast<int64_t>(time_ns) - next_slot_ns_ > kHeldUpNs;
   if (!rests || (held_up && next_slot_ns_ != 0)) return period;
   // A foreign period may be anything; 2^53 ns are a hundred days.
   return static_cast<uint64_t>(

@@ -55,8 +55,9 @@ class PerfSampleSource final : public SampleSource {
   PerfSampleSource(ProcFs procfs, const Clock* clock, ThreadRings rings, double frequency_hz);
 
   void DrainRing(SampleRing& ring, SampleSink& sink);
-  void Deliver(const PerfRecord& record, SampleRing& ring, SampleSink& sink);
-  uint64_t StandsFor(const Sample& sample, const SampleRing& ring) const;
+  void Deliver(size_t of_event, const PerfRecord& record, SampleRing& ring, SampleSink& sink);
+  // `period`: of a sample that was taken then.
+  uint64_t StandsFor(uint64_t period, uint64_t time_ns, const SampleRing& ring) const;
   void FollowThreads(SampleSink& sink);
   void Pace();
   void RecordHeldUp(SampleSink& sink);

@@ -25,6 +25,8 @@ class SampleSink {
  public:
   virtual ~SampleSink() = default;
   virtual void OnSample(const Sample& sample) = 0;
+  // Of an event of accesses, which stands for no time.
+  virtual void OnAccess(const Sample& /*sample*/) {}
   virtual void OnMapping(const MappingEvent& event) = 0;
   virtual void OnTask(const TaskEvent& event) = 0;
   virtual void OnLost(uint64_t records) = 0;

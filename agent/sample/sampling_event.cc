@@ -112,6 +112,22 @@ perf_event_attr MakeSamplingAttr(const EventEncoding& encoding, const SamplingOp
   return attr;
 }
 
+perf_event_attr MakeAccessAttr(const EventEncoding& encoding, uint64_t period) {
+  perf_event_attr attr = AttrOf(encoding);
+  attr.sample_period = period;
+  // A software event with a fixed period that tells it samples everything: kernel/events/core.c perf_swevent_event.
+  if (attr.type == PERF_TYPE_SOFTWARE) attr.sample_type &= ~uint64_t{PERF_SAMPLE_PERIOD};
+  attr.sample_type |= PERF_SAMPLE_ADDR | PERF_SAMPLE_WEIGHT_STRUCT | PERF_SAMPLE_DATA_SRC;
+  attr.exclude_hv = attr.exclude_kernel;
+  return attr;
+}
+
+perf_event_attr MakeLeaderAttr(const EventEncoding& encoding) {
+  perf_event_attr attr = AttrOf(encoding);
+  attr.exclude_hv = attr.exclude_kernel;
+  return attr;
+}
+
 void LeaveKernelOut(const SamplingOptions& options, perf_event_attr* attr) {
   attr->exclude_kernel = 1;
   attr->sample_type &= ~static_cast<uint64_t>(PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER);

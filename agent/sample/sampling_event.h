@@ -14,13 +14,26 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "agent/kernel/kernel_causes.h"
 #include "agent/sample/event_names.h"
 #include "core/model/profile_spec.h"
 
 namespace perfd::agent {
+
+// An event whose samples tell of accesses to memory (agent/sample/memory).
+struct AccessEvent {
+  EventEncoding event{};
+  std::optional<EventEncoding> leader{};  // has to lead the event's group
+  bool loads = false;
+  bool stores = false;
+  uint32_t latency_threshold = 0;  // cycles: faster loads are not seen; 0: all are
+  uint64_t first_period = 1'000'000;
+  uint64_t period_step = 1;  // periods are multiples of it
+};
 
 struct SamplingOptions {
   std::string event = "auto";
@@ -34,6 +47,7 @@ struct SamplingOptions {
   std::shared_ptr<const KernelCauses> kernel_causes{};  // null: samples of the kernel have no cause
   uint64_t ring_bytes =
       0;  // per thread or CPU, rounded to a power of two of pages; 0: chosen by callpaths
+  std::vector<AccessEvent> accesses{};  // sampled besides (access_events.h); those that were tried
 };
 
 // What each sample has, whatever is asked for.
@@ -65,6 +79,12 @@ uint64_t StaggeredRate(const perf_event_attr& attr, uint64_t rate, int32_t id);
 perf_event_attr AttrOf(const EventEncoding& encoding);
 
 perf_event_attr MakeSamplingAttr(const EventEncoding& encoding, const SamplingOptions& options);
+
+// What opens an event of accesses, sampled once in so many: samples tell address, latency and source.
+perf_event_attr MakeAccessAttr(const EventEncoding& encoding, uint64_t period);
+
+// Of the event that has to lead its group: it counts.
+perf_event_attr MakeLeaderAttr(const EventEncoding& encoding);
 
 // For a node that may sample user code only.
 void LeaveKernelOut(const SamplingOptions& options, perf_event_attr* attr);

@@ -35,14 +35,9 @@ perf_event_attr Staggered(perf_event_attr attr, int32_t id) {
 
 int StackRingsOf(const std::vector<std::unique_ptr<SampleRing>>& rings) {
   return static_cast<int>(std::count_if(rings.begin(), rings.end(), [](const auto& ring) {
-    return ring->decoder.layout().Has(PERF_SAMPLE_STACK_USER);
+    return ring->events.layout(0).Has(PERF_SAMPLE_STACK_USER);
   }));
 }
-
-struct OpenedRing {
-  PerfRing ring;
-  perf_event_attr attr;  // its event's
-};
 
 // `stacks`: its samples carry a piece of the stack, where there is all the room for it: samples come first.
 absl::StatusOr<OpenedRing> OpenRing(const perf_event_attr& attr, const PerfTarget& target,
@@ -60,6 +55,12 @@ absl::StatusOr<OpenedRing> OpenRing(const perf_event_attr& attr, const PerfTarge
   if (!opened.fd.valid()) return PerfOpenError(opened.error, event, subject);
   ASSIGN_OR_RETURN(PerfRing ring, maker.Make(std::move(opened.fd)));
   return OpenedRing{std::move(ring), attr};
+}
+
+absl::StatusOr<SampledProcess> ReadProcess(const ProcFs& procfs, int32_t pid) {
+  ASSIGN_OR_RETURN(const uint64_t start_ticks, procfs.StartTicks(pid));
+  ASSIGN_OR_RETURN(const ProcessStatus status, procfs.Status(pid));
+  return SampledProcess{start_ticks, RightsOf(status)};
 }
 
 bool HasEnded(const ProcFs& procfs, int32_t pid) {
@@ -90,12 +91,29 @@ ThreadRings::ThreadRings(ProcFs procfs, ChosenEvent event, uint64_t ring_bytes, 
       maker_(std::make_unique<RingMaker>(ring_bytes, budget)),
       clock_offset_ns_(PerfClockOffsetNs(procfs_)) {}
 
-void ThreadRings::Add(PerfRing ring, const perf_event_attr& attr, int32_t pid, int32_t tid) {
+absl::Status ThreadRings::Add(OpenedRing opened, const PerfTarget& target, int32_t pid) {
+  const int32_t tid = target.cgroup ? 0 : target.id;
+  std::vector<IdentifiedEvent> events{{EventLayout::Of(opened.attr), {}}};
+  const std::vector<FurtherEvent>& accesses = event_.accesses.events();
+  if (!accesses.empty()) {
+    ASSIGN_OR_RETURN(const uint64_t own, opened.ring.Id());
+    events[0].ids.push_back(own);
+  }
+  const std::vector<uint64_t> ids = maker_->AddEvents(accesses, target, opened.ring);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    events.push_back({EventLayout::Of(accesses[i].attr), {}});
+    if (ids[i] != 0) events.back().ids.push_back(ids[i]);
+  }
+  ASSIGN_OR_RETURN(EventSet set, EventSet::Create(events, clock_offset_ns_));
   const int32_t id = tid != 0 ? tid : static_cast<int32_t>(rings_.size());
-  rings_.push_back(std::make_unique<SampleRing>(
-      SampleRing{std::move(ring), RecordDecoder(EventLayout::Of(attr), clock_offset_ns_), pid, tid,
-                 StaggeredRate(event_.attr, event_.attr.sample_freq, id)}));
+  const uint64_t rate = StaggeredRate(event_.attr, event_.attr.sample_freq, id);
+  rings_.push_back(std::make_unique<SampleRing>(SampleRing{.ring = std::move(opened.ring),
+                                                           .events = std::move(set),
+                                                           .pid = pid,
+                                                           .tid = tid,
+                                                           .rate = rate}));
   if (tid != 0) open_tids_.insert(tid);
+  return absl::OkStatus();
 }
 
 absl::Status ThreadRings::Open(int32_t pid, int32_t tid) {
@@ -105,8 +123,9 @@ absl::Status ThreadRings::Open(int32_t pid, int32_t tid) {
       OpenRing(Staggered(event_.attr, tid), target, StackRingsOf(rings_) < event_.stack_rings,
                *maker_, event_.name, absl::StrCat("thread ", tid, " of process ", pid)));
   // Short threads must not be seen more often than long ones; without a sideband it rests from the next slot on, or never.
-  if (rests_ && opened.ring.AddSideband(opened.attr, target).ok()) opened.ring.Rest();
-  Add(std::move(opened.ring), opened.attr, pid, tid);
+  const bool rests = rests_ && opened.ring.AddSideband(opened.attr, target).ok();
+  RETURN_IF_ERROR(Add(std::move(opened), target, pid));
+  if (rests) rings_.back()->ring.Rest();
   return absl::OkStatus();
 }
 
@@ -123,15 +142,9 @@ absl::Status ThreadRings::OpenNewThreads(int32_t pid, bool* found) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<ThreadRings::Process> ThreadRings::ReadProcess(int32_t pid) const {
-  ASSIGN_OR_RETURN(const uint64_t start_ticks, procfs_.StartTicks(pid));
-  ASSIGN_OR_RETURN(const ProcessStatus status, procfs_.Status(pid));
-  return Process{start_ticks, RightsOf(status)};
-}
-
 bool ThreadRings::IsSame(int32_t pid) const {
   const auto known = processes_.find(pid);
-  const absl::StatusOr<Process> process = ReadProcess(pid);
+  const absl::StatusOr<SampledProcess> process = ReadProcess(procfs_, pid);
   // Reads can also fail for want of a descriptor, which says nothing about the process.
   if (!process.ok()) return !absl::IsNotFound(process.status());
   return known != processes_.end() && *process == known->second;
@@ -157,7 +170,7 @@ absl::Status ThreadRings::AddProcess(int32_t pid) {
     if (IsSame(pid)) return absl::OkStatus();
     CloseProcess(pid);  // the pid has been reused
   }
-  ASSIGN_OR_RETURN(const Process process, ReadProcess(pid));
+  ASSIGN_OR_RETURN(const SampledProcess process, ReadProcess(procfs_, pid));
   const size_t before = rings_.size();
   absl::Status status = OpenAllThreads(pid);
   // The first threads must not take the memory that the last ones need.
@@ -165,7 +178,7 @@ absl::Status ThreadRings::AddProcess(int32_t pid) {
     ForgetRingsFrom(before);
     status = OpenAllThreads(pid);
   }
-  const absl::StatusOr<Process> again = ReadProcess(pid);
+  const absl::StatusOr<SampledProcess> again = ReadProcess(procfs_, pid);
   const bool same = again.ok() && *again == process;
   const bool any = std::any_of(rings_.begin(), rings_.end(), [&](const auto& ring) {
     return ring->pid == pid && !ring->closing;
@@ -200,7 +213,11 @@ absl::Status ThreadRings::AddCgroup(const std::string& directory) {
     }
     // Later the cgroup may be gone.
     opened->ring.AddSideband(opened->attr, target).IgnoreError();
-    Add(std::move(opened->ring), opened->attr, 0, 0);
+    const absl::Status added = Add(*std::move(opened), target, 0);
+    if (!added.ok()) {
+      rings_.clear();
+      return added;
+    }
   }
   return absl::OkStatus();
 }

@@ -24,13 +24,19 @@
 #include "agent/procfs/procfs.h"
 #include "agent/sample/event_choice.h"
 #include "agent/sample/ring/perf_event.h"
-#include "core/perfdata/records/record_decoder.h"
+#include "core/perfdata/records/event_set.h"
 
 namespace perfd::agent {
 
+// A ring with its event, not yet among the others.
+struct OpenedRing {
+  PerfRing ring;
+  perf_event_attr attr;  // its event's
+};
+
 struct SampleRing {
   PerfRing ring;
-  RecordDecoder decoder;
+  EventSet events;  // the one of its time first, then those of accesses
   int32_t pid = 0;  // 0: a ring per CPU, of a cgroup
   int32_t tid = 0;
   uint64_t rate = 0;      // its frequency or period now, as RateValue gives it
@@ -47,6 +53,14 @@ struct SampleRing {
     closed_before_probe = closing;
     ring.buffer().Snapshot();
   }
+};
+
+// Whom a pid was of when it was added.
+struct SampledProcess {
+  uint64_t start_ticks = 0;
+  ProcessRights rights;
+
+  bool operator==(const SampledProcess&) const = default;
 };
 
 // A thread that ran before it was sampled.
@@ -105,15 +119,9 @@ class ThreadRings {
   // Processes that called exec where no ring could see it.
   std::vector<int32_t> DrainExecs() { return std::exchange(execs_, {}); }
   const ChosenEvent& event() const { return event_; }
+  AccessEvents& accesses() { return event_.accesses; }
 
  private:
-  struct Process {
-    uint64_t start_ticks = 0;
-    ProcessRights rights;
-
-    bool operator==(const Process&) const = default;
-  };
-  absl::StatusOr<Process> ReadProcess(int32_t pid) const;
   // What Add and Rescan found is still the same process with the same rights; true also when /proc cannot be read.
   bool IsSame(int32_t pid) const;
   absl::Status Open(int32_t pid, int32_t tid);
@@ -123,8 +131,7 @@ class ThreadRings {
   void ReportLate(int32_t pid, int32_t tid);
   // `told`: what was in told_late_ before.
   void RescanProcess(int32_t pid, const absl::flat_hash_set<int32_t>& told);
-  // `attr`: of its event.
-  void Add(PerfRing ring, const perf_event_attr& attr, int32_t pid, int32_t tid);
+  absl::Status Add(OpenedRing opened, const PerfTarget& target, int32_t pid);
   absl::Status MayRest(SampleRing& ring);
   absl::Status SetRate(SampleRing& ring, uint64_t value) const;
 
@@ -135,7 +142,7 @@ class ThreadRings {
   bool rests_ = false;
   absl::Status why_restless_;
   std::vector<std::unique_ptr<SampleRing>> rings_;
-  absl::flat_hash_map<int32_t, Process> processes_;  // by pid
+  absl::flat_hash_map<int32_t, SampledProcess> processes_;  // by pid
   absl::flat_hash_set<int32_t> open_tids_;
   absl::flat_hash_set<int32_t> told_late_;  // without a ring, tried again by each Rescan
   absl::flat_hash_set<int32_t> forked_;

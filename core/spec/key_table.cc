@@ -102,11 +102,11 @@ constexpr std::array kKeys = {
     [](S& s) -> SpecField { return &s.variants.mode; }},
   SpecKey{"memory", KeyType::kSection, 0, 0, "", "",
     "What to learn about memory accesses.", None},
-  SpecKey{"memory.latency_threshold", KeyType::kInteger, 3, 65535, "", "30",
-    "Sample loads that take longer than this many cycles.",
+  SpecKey{"memory.latency_threshold", KeyType::kInteger, 0, 65535, "", "30",
+    "Sample loads that take longer than this many cycles, where the processor can; 0: sample no accesses.",
     [](S& s) -> SpecField { return &s.memory.latency_threshold_cycles; }},
   SpecKey{"memory.dtlb", KeyType::kBoolean, 0, 0, "", "true",
-    "Sample DTLB misses.",
+    "Tell how sampled accesses fared in the DTLB.",
     [](S& s) -> SpecField { return &s.memory.dtlb; }},
   SpecKey{"memory.trace", KeyType::kChoice, 0, 0, "auto|off", "auto",
     "Record addresses in shadows and simulate the caches.",
@@ -127,7 +127,7 @@ constexpr std::array kKeys = {
 };
 // clang-format on
 
-constexpr std::array<absl::string_view, 3> kUnmeasured = {"memory", "coherence", "pages"};
+constexpr std::array<absl::string_view, 3> kUnmeasured = {"memory.trace", "coherence", "pages"};
 
 }  // namespace
 

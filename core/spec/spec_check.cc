@@ -52,8 +52,7 @@ absl::Status ValidateProfileSpec(const ProfileSpec& spec) {
 
 std::vector<std::string> ListUnmeasured(const ProfileSpec& spec) {
   std::vector<std::string> notes;
-  if (spec.memory.dtlb || spec.memory.trace != "off")
-    notes.push_back("memory: not measured by this version");
+  if (spec.memory.trace != "off") notes.push_back("memory.trace: not measured by this version");
   if (spec.coherence_enabled) notes.push_back("coherence: not measured by this version");
   if (spec.pages.enabled)
     notes.push_back(spec.pages.apply ? "pages: not measured by this version; no page is moved"

@@ -2,18 +2,22 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
+#include <system_error>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "agent/sample/memory/sysfs_pmu.h"
 #include "agent/sample/sampling_event.h"
 
 namespace perfd::agent {
 namespace {
 
-constexpr uint64_t kProbePeriod = 100'003;
 constexpr uint64_t kLowestPebs = 3;  // cycles: SDM volume 3, MSR_PEBS_LD_LAT
 constexpr uint64_t kHighestPebs = 0xffff;
 constexpr uint64_t kIbsStep = 128;
+constexpr uint64_t kIbsPeriods = 16;  // in steps of so many: perf_ibs_init
 constexpr uint64_t kHighestIbs = 2048;
 
 // A processor with two kinds of cores has a PMU for each.
@@ -35,16 +39,19 @@ void AddPebs(const SysfsPmu& pmu, uint64_t threshold, MemoryEventPlan* plan) {
     leader->exclude_kernel = true;
   }
   const bool filters = pmu.HasFormat("ldlat");
+  const uint64_t least = std::clamp(threshold, kLowestPebs, kHighestPebs);
   EventTerms changed;
-  if (filters) changed["ldlat"] = std::clamp(threshold, kLowestPebs, kHighestPebs);
+  if (filters) changed["ldlat"] = least;
   const auto loads = pmu.EncodeNamed("mem-loads", changed);
   if (loads.ok()) {
-    plan->events.push_back({Precise(*loads), leader, /*loads=*/true, /*stores=*/false});
+    plan->events.push_back({.event = Precise(*loads),
+                            .leader = leader,
+                            .loads = true,
+                            .latency_threshold = filters ? static_cast<uint32_t>(least) : 0});
     if (filters) plan->lowest_threshold = kLowestPebs;
   }
   const auto stores = pmu.EncodeNamed("mem-stores", {});
-  if (stores.ok())
-    plan->events.push_back({Precise(*stores), std::nullopt, /*loads=*/false, /*stores=*/true});
+  if (stores.ok()) plan->events.push_back({.event = Precise(*stores), .stores = true});
 }
 
 void AddIbs(const SysfsPmu& pmu, uint64_t threshold, MemoryEventPlan* plan) {
@@ -61,7 +68,13 @@ void AddIbs(const SysfsPmu& pmu, uint64_t threshold, MemoryEventPlan* plan) {
   auto op = pmu.Encode(terms, "");
   if (!op.ok()) return;
   op->exclude_kernel = filtered;
-  plan->events.push_back({*op, std::nullopt, /*loads=*/true, /*stores=*/true});
+  const auto least = terms.find("ldlat");
+  plan->events.push_back(
+      {.event = *op,
+       .loads = true,
+       .stores = true,
+       .latency_threshold = least == terms.end() ? 0 : static_cast<uint32_t>(least->second),
+       .period_step = kIbsPeriods});
 }
 
 MemoryObstacle ObstacleOf(int error) {
@@ -79,17 +92,17 @@ MemoryObstacle ObstacleOf(int error) {
 }
 
 // An event that needs another one in front says so, and then the other one decides.
-int Try(const MemoryEvent& event, EventProbe probe) {
+int Try(const AccessEvent& event, EventProbe probe) {
   if (event.leader.has_value()) {
-    const int led = probe(MakeMemoryAttr(*event.leader, kProbePeriod));
+    const int led = probe(MakeLeaderAttr(*event.leader));
     if (led != 0) return led;
   }
-  const int error = probe(MakeMemoryAttr(event.event, kProbePeriod));
+  const int error = probe(MakeAccessAttr(event.event, event.first_period));
   return event.leader.has_value() && error == ENODATA ? 0 : error;
 }
 
 void TryAll(EventProbe probe, MemoryEventPlan* plan) {
-  for (const MemoryEvent& event : plan->events) {
+  for (const AccessEvent& event : plan->events) {
     const int error = Try(event, probe);
     if (error == 0) continue;
     plan->error = error;
@@ -99,14 +112,6 @@ void TryAll(EventProbe probe, MemoryEventPlan* plan) {
 }
 
 }  // namespace
-
-perf_event_attr MakeMemoryAttr(const EventEncoding& encoding, uint64_t period) {
-  perf_event_attr attr = AttrOf(encoding);
-  attr.sample_period = period;
-  attr.sample_type |= PERF_SAMPLE_ADDR | PERF_SAMPLE_WEIGHT_STRUCT | PERF_SAMPLE_DATA_SRC;
-  attr.exclude_hv = attr.exclude_kernel;
-  return attr;
-}
 
 MemoryEventPlan PlanMemoryEvents(const std::string& sys_root, uint64_t threshold,
                                  EventProbe probe) {
@@ -131,6 +136,30 @@ MemoryEventPlan PlanMemoryEvents(const std::string& sys_root, uint64_t threshold
   }
   TryAll(probe, &plan);
   return plan;
+}
+
+std::string PlanText(const MemoryEventPlan& plan) {
+  std::vector<std::string> names;
+  for (const AccessEvent& event : plan.events) names.push_back(event.event.name);
+  const std::string events = absl::StrJoin(names, ", ");
+  switch (plan.obstacle) {
+    case MemoryObstacle::kNone:
+      return absl::StrCat(plan.method == MemoryMethod::kPebs ? "PEBS: " : "IBS: ", events,
+                          plan.lowest_threshold == 0 ? ", without a threshold of latency" : "");
+    case MemoryObstacle::kNoPmu:
+      return "the kernel has no PMU: a hypervisor hides it, or its driver is missing";
+    case MemoryObstacle::kNoEvents:
+      return "the PMU has neither mem-loads (PEBS) nor IBS: the processor, or a hypervisor that "
+             "hides them";
+    case MemoryObstacle::kNotPermitted:
+      return absl::StrCat(events, ": not permitted");
+    case MemoryObstacle::kInUse:
+      return absl::StrCat(events, ": in use by a watchdog or another profiler");
+    case MemoryObstacle::kDoesNotOpen:
+      return absl::StrCat(events, ": the kernel names them and refuses them (",
+                          std::generic_category().message(plan.error), ")");
+  }
+  return "";
 }
 
 }  // namespace perfd::agent

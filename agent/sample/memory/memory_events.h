@@ -10,15 +10,12 @@
 #ifndef AGENT_SAMPLE_MEMORY_MEMORY_EVENTS_H_
 #define AGENT_SAMPLE_MEMORY_MEMORY_EVENTS_H_
 
-#include <linux/perf_event.h>
-
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "agent/sample/event_choice.h"
-#include "agent/sample/event_names.h"
+#include "agent/sample/sampling_event.h"
 
 namespace perfd::agent {
 
@@ -33,27 +30,20 @@ enum class MemoryObstacle : uint8_t {
   kDoesNotOpen,   // the kernel names the event and refuses it
 };
 
-struct MemoryEvent {
-  EventEncoding event{};
-  std::optional<EventEncoding> leader{};  // has to lead the event's group
-  bool loads = false;
-  bool stores = false;
-};
-
 struct MemoryEventPlan {
   MemoryMethod method = MemoryMethod::kNone;
   MemoryObstacle obstacle = MemoryObstacle::kNone;
   int error = 0;  // errno of what did not open
   uint64_t lowest_threshold =
       0;  // of a latency in cycles; 0: the processor cannot leave faster loads out
-  std::vector<MemoryEvent> events{};  // also those that did not open
+  std::vector<AccessEvent> events{};  // also those that did not open
 };
 
 // `threshold`: loads that take fewer cycles are left out where the processor can; raised to what it can.
 MemoryEventPlan PlanMemoryEvents(const std::string& sys_root, uint64_t threshold, EventProbe probe);
 
-// What opens such an event, sampled once in so many.
-perf_event_attr MakeMemoryAttr(const EventEncoding& encoding, uint64_t period);
+// Which events there are, or why none is.
+std::string PlanText(const MemoryEventPlan& plan);
 
 }  // namespace perfd::agent
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/log.h"
 #include "core/base/status_macros.h"
 
 namespace perfd::agent {
@@ -21,7 +22,8 @@ int OpenOnce(const perf_event_attr& attr, const PerfTarget& target) {
   const unsigned long flags =
       PERF_FLAG_FD_CLOEXEC |
       (target.cgroup ? static_cast<unsigned long>(PERF_FLAG_PID_CGROUP) : 0ul);
-  return static_cast<int>(::syscall(SYS_perf_event_open, &attr, target.id, target.cpu, -1, flags));
+  return static_cast<int>(
+      ::syscall(SYS_perf_event_open, &attr, target.id, target.cpu, target.leader, flags));
 }
 
 // False when there was nothing left to raise.
@@ -30,6 +32,43 @@ bool RaiseDescriptorLimit() {
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return false;
   limit.rlim_cur = limit.rlim_max;
   return ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+// An event that is gone needs no order.
+bool Order(const UniqueFd& event, unsigned long what) {
+  return event.valid() && ::ioctl(event.get(), what, 0) == 0;
+}
+
+absl::StatusOr<uint64_t> IdOf(const UniqueFd& event) {
+  uint64_t id = 0;
+  if (::ioctl(event.get(), PERF_EVENT_IOC_ID, &id) == 0) return id;
+  return absl::FailedPreconditionError(
+      absl::StrCat("ask an event for its identifier: ", std::strerror(errno)));
+}
+
+absl::Status ChangeRate(const UniqueFd& event, uint64_t value) {
+  if (::ioctl(event.get(), PERF_EVENT_IOC_PERIOD, &value) == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("change the sampling rate: ", std::strerror(errno)));
+}
+
+// Source: perf_event_open(2) "Reading results": value, then lost.
+uint64_t LostBy(const UniqueFd& event) {
+  uint64_t result[2] = {0, 0};
+  return ::read(event.get(), result, sizeof result) == sizeof result ? result[1] : 0;
+}
+
+// The other half is for events of time, which come first. The kernel gives the lowest number that is free.
+bool LeavesDescriptors(const UniqueFd& event) {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+         static_cast<rlim_t>(event.get()) < limit.rlim_max / 2;
+}
+
+absl::Status WriteInto(const UniqueFd& event, const UniqueFd& ring) {
+  if (::ioctl(event.get(), PERF_EVENT_IOC_SET_OUTPUT, ring.get()) == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("let a second event write into a perf ring: ", std::strerror(errno)));
 }
 
 std::span<const std::byte> DataArea(void* mapping, uint64_t mapped_bytes, uint64_t page_bytes) {
@@ -116,6 +155,7 @@ PerfRing::PerfRing(UniqueFd fd, void* mapping, uint64_t mapped_bytes, uint64_t p
 PerfRing::PerfRing(PerfRing&& other) noexcept
     : fd_(std::move(other.fd_)),
       sideband_(std::move(other.sideband_)),
+      further_(std::move(other.further_)),
       rests_(other.rests_),
       rested_before_ns_(other.rested_before_ns_),
       mapping_(std::exchange(other.mapping_, nullptr)),
@@ -128,25 +168,27 @@ PerfRing::~PerfRing() {
   if (mapping_ != nullptr) ::munmap(mapping_, mapped_bytes_);
 }
 
-// A failure means that the event is gone already: nothing is left to stop.
 void PerfRing::Disable() {
-  static_cast<void>(::ioctl(fd_.get(), PERF_EVENT_IOC_DISABLE, 0));
-  if (sideband_.valid()) static_cast<void>(::ioctl(sideband_.get(), PERF_EVENT_IOC_DISABLE, 0));
+  Order(fd_, PERF_EVENT_IOC_DISABLE);
+  Order(sideband_, PERF_EVENT_IOC_DISABLE);
+  for (const Further& event : further_) Order(event.fd, PERF_EVENT_IOC_DISABLE);
 }
 
 // One is on before the other is off: a record may be there twice, none is missing.
 bool PerfRing::Rest() {
   if (rests_) return true;
   DrainRestedNs();
-  if (!sideband_.valid() || ::ioctl(sideband_.get(), PERF_EVENT_IOC_ENABLE, 0) != 0) return false;
-  rests_ = ::ioctl(fd_.get(), PERF_EVENT_IOC_DISABLE, 0) == 0;
+  if (!Order(sideband_, PERF_EVENT_IOC_ENABLE)) return false;
+  for (const Further& event : further_) Order(event.fd, PERF_EVENT_IOC_DISABLE);
+  rests_ = Order(fd_, PERF_EVENT_IOC_DISABLE);
   return rests_;
 }
 
 void PerfRing::GoOn() {
   if (!std::exchange(rests_, false)) return;
-  static_cast<void>(::ioctl(fd_.get(), PERF_EVENT_IOC_ENABLE, 0));
-  static_cast<void>(::ioctl(sideband_.get(), PERF_EVENT_IOC_DISABLE, 0));
+  Order(fd_, PERF_EVENT_IOC_ENABLE);
+  for (const Further& event : further_) Order(event.fd, PERF_EVENT_IOC_ENABLE);
+  Order(sideband_, PERF_EVENT_IOC_DISABLE);
 }
 
 // Source: perf_event_open(2) "Reading results": value, then time enabled, which for the event of a thread goes on while the thread
@@ -175,24 +217,61 @@ absl::Status PerfRing::AddSideband(const perf_event_attr& attr, const PerfTarget
   if (!opened.fd.valid()) {
     return PerfOpenError(opened.error, "dummy", absl::StrCat("target ", target.id));
   }
-  if (::ioctl(opened.fd.get(), PERF_EVENT_IOC_SET_OUTPUT, fd_.get()) != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("let a second event write into a perf ring: ", std::strerror(errno)));
-  }
+  RETURN_IF_ERROR(WriteInto(opened.fd, fd_));
   sideband_ = std::move(opened.fd);
   return absl::OkStatus();
 }
 
-// Source: perf_event_open(2) "Reading results": value, then lost.
+absl::StatusOr<uint64_t> PerfRing::AddEvent(const FurtherEvent& event, const PerfTarget& target) {
+  const std::string subject = absl::StrCat("target ", target.id);
+  Further& further = further_.emplace_back();
+  PerfTarget led = target;
+  if (event.leader.has_value()) {
+    PerfOpenResult leader = OpenPerfEvent(*event.leader, target);
+    if (!leader.fd.valid()) return PerfOpenError(leader.error, "leader of a group", subject);
+    further.leader = std::move(leader.fd);
+    led.leader = further.leader.get();
+  }
+  PerfOpenResult opened = OpenPerfEvent(event.attr, led);
+  if (!opened.fd.valid()) return PerfOpenError(opened.error, "further event", subject);
+  if (!LeavesDescriptors(opened.fd))
+    return absl::ResourceExhaustedError(
+        "half of the descriptors are in use (LimitNOFILE= of the service)");
+  RETURN_IF_ERROR(WriteInto(opened.fd, fd_));
+  ASSIGN_OR_RETURN(const uint64_t id, IdOf(opened.fd));
+  further.fd = std::move(opened.fd);
+  return id;
+}
+
+absl::StatusOr<uint64_t> PerfRing::Id() const {
+  return IdOf(fd_);
+}
+
 uint64_t PerfRing::LostRecords() const {
-  uint64_t result[2] = {0, 0};
-  return ::read(fd_.get(), result, sizeof result) == sizeof result ? result[1] : 0;
+  uint64_t lost = LostBy(fd_);
+  for (const Further& event : further_) lost += LostBy(event.fd);
+  return lost;
 }
 
 absl::Status PerfRing::SetRate(uint64_t value) {
-  if (::ioctl(fd_.get(), PERF_EVENT_IOC_PERIOD, &value) == 0) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("change the sampling rate: ", std::strerror(errno)));
+  return ChangeRate(fd_, value);
+}
+
+absl::Status PerfRing::SetRateOf(size_t further, uint64_t value) {
+  const UniqueFd& event = further_[further].fd;
+  return event.valid() ? ChangeRate(event, value) : absl::OkStatus();
+}
+
+std::vector<uint64_t> RingMaker::AddEvents(const std::vector<FurtherEvent>& events,
+                                           const PerfTarget& target, PerfRing& ring) {
+  std::vector<uint64_t> ids;
+  for (const FurtherEvent& event : events) {
+    const absl::StatusOr<uint64_t> id = ring.AddEvent(event, target);
+    ids.push_back(id.value_or(0));
+    if (!id.ok() && !absl::IsNotFound(id.status()) && !std::exchange(told_, true))
+      LogWarning("a thread is sampled without one of its events: {}", Text(id.status()));
+  }
+  return ids;
 }
 
 void RingMaker::LimitRings(int rings, uint64_t lockable_bytes) {

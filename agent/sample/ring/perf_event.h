@@ -11,8 +11,10 @@
 #include <linux/perf_event.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -27,6 +29,7 @@ struct PerfTarget {
   int32_t id = 0;    // thread; 0: the caller; with cgroup: a descriptor of the cgroup's directory
   int32_t cpu = -1;  // -1: wherever the thread runs
   bool cgroup = false;
+  int leader = -1;  // a descriptor: of whose group the event is
 };
 
 struct PerfOpenResult {
@@ -39,6 +42,12 @@ PerfOpenResult OpenPerfEvent(const perf_event_attr& attr, const PerfTarget& targ
 
 // 0 when the event opens on the calling thread, else errno.
 int ProbePerfEvent(const perf_event_attr& attr);
+
+// What one more event of a ring is opened with.
+struct FurtherEvent {
+  perf_event_attr attr{};
+  std::optional<perf_event_attr> leader{};  // opened before it, and leads its group
+};
 
 absl::Status PerfOpenError(int error, absl::string_view event, absl::string_view subject);
 
@@ -64,17 +73,30 @@ class [[nodiscard]] PerfRing {
   uint64_t DrainRestedNs();
   // `attr`: what the ring's event was opened with.
   absl::Status AddSideband(const perf_event_attr& attr, const PerfTarget& target);
-  // Records that found no room so far, reported by LOST records or not; 0 when the kernel does not say. Needs
+  // One more event that writes into the ring, and rests with its own: by which identifier its records are known. One that does
+  // not open has its number all the same.
+  absl::StatusOr<uint64_t> AddEvent(const FurtherEvent& event, const PerfTarget& target);
+  // Of the ring's own event.
+  absl::StatusOr<uint64_t> Id() const;
+  // Records of all its events that found no room so far, reported by LOST records or not; 0 when the kernel does not say. Needs
   // attr.read_format == PERF_FORMAT_LOST.
   uint64_t LostRecords() const;
   // A frequency or a period, as RateValue gives it.
   absl::Status SetRate(uint64_t value);
+  // The same of a further one, by the order in which they were added.
+  absl::Status SetRateOf(size_t further, uint64_t value);
 
  private:
   PerfRing(UniqueFd fd, void* mapping, uint64_t mapped_bytes, uint64_t page_bytes);
 
+  struct Further {
+    UniqueFd leader;
+    UniqueFd fd;
+  };
+
   UniqueFd fd_;
   UniqueFd sideband_;
+  std::vector<Further> further_;
   bool rests_ = false;
   uint64_t rested_before_ns_ = 0;
   void* mapping_;
@@ -101,12 +123,16 @@ class RingMaker {
   bool Halve();
   // As large as the share and the kernel allow, down to one page.
   absl::StatusOr<PerfRing> Make(UniqueFd fd);
+  // By which identifiers their records are known; 0 of what does not open: a ring without it is better than none.
+  std::vector<uint64_t> AddEvents(const std::vector<FurtherEvent>& events, const PerfTarget& target,
+                                  PerfRing& ring);
   // Exactly as large, or not at all; not while other rings are smaller than they ought to be.
   absl::StatusOr<PerfRing> MakeExactly(UniqueFd fd, uint64_t bytes);
 
  private:
   uint64_t ring_bytes_;
   RingShare share_;
+  bool told_ = false;  // that an event does not open
 };
 
 }  // namespace perfd::agent

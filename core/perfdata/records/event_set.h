@@ -40,6 +40,7 @@ class EventSet {
   // 0: it has none.
   uint64_t TimeOf(std::span<const std::byte> record) const;
   size_t size() const { return decoders_.size(); }
+  const EventLayout& layout(size_t event) const { return decoders_[event].layout(); }
 
  private:
   EventSet() = default;

@@ -2,6 +2,8 @@
 //   spin:MS      use MS of CPU time in this thread        threads:N:MS  N new threads use MS of CPU time each, joined
 //   wait         wait for one byte on standard input      say:TEXT      write TEXT and a newline to standard output
 //   exec         start again from the next step by exec   fork:MS       a child process uses MS of CPU time, reaped
+//   touch:MB     write to each page of new memory at TOUCHED, then give it back
+//   ttouch:MB    the same in a new thread, joined
 //   setuid:UID   become that user, for good
 //   texec:MS     the same, but from a second thread, which first uses MS of CPU time
 // It ends after 60 s in any case.
@@ -10,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -38,6 +41,25 @@ static void* exec_thread(void* ms) {
   return ms;
 }
 
+#define TOUCHED ((char*)0x600000000000)  // sample_fixture.h knows it
+
+static void* touch(void* megabytes) {
+  const size_t bytes = (size_t)(long)megabytes << 20;
+  char* at = mmap(TOUCHED, bytes, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  if (at != TOUCHED) exit(3);
+  madvise(at, bytes, MADV_NOHUGEPAGE);
+  for (size_t i = 0; i < bytes; i += 4096) ((volatile char*)at)[i] = 1;
+  munmap(at, bytes);
+  return NULL;
+}
+
+static void touch_in_thread(long megabytes) {
+  pthread_t thread;
+  pthread_create(&thread, NULL, touch, (void*)megabytes);
+  pthread_join(thread, NULL);
+}
+
 static void run_threads(long count, long ms) {
   pthread_t threads[64];
   for (long i = 0; i < count && i < 64; ++i)
@@ -54,6 +76,10 @@ int main(int argc, char** argv) {
       puppet_spin(a);
     } else if (sscanf(argv[i], "threads:%ld:%ld", &a, &b) == 2) {
       run_threads(a, b);
+    } else if (sscanf(argv[i], "touch:%ld", &a) == 1) {
+      touch((void*)a);
+    } else if (sscanf(argv[i], "ttouch:%ld", &a) == 1) {
+      touch_in_thread(a);
     } else if (sscanf(argv[i], "setuid:%ld", &a) == 1) {
       if (setresuid((uid_t)a, (uid_t)a, (uid_t)a) != 0) return 1;
     } else if (strcmp(argv[i], "wait") == 0) {

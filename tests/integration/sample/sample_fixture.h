@@ -23,6 +23,9 @@
 
 namespace perfd::agent {
 
+constexpr uint64_t kTouched = 0x600000000000;  // where puppets touch memory
+constexpr uint64_t kTouchedBytes = 256u << 20;
+
 struct RecordingSink final : SampleSink {
   void OnSample(const Sample& s) override {
     ++samples;
@@ -34,6 +37,15 @@ struct RecordingSink final : SampleSink {
     if (s.callchain.size() > 1) ++with_callers;
     if (!s.user.stack.empty() && s.user.registers.size() == 17) ++with_stack;
     if (s.callchain.size() > 1 && !s.kernel && s.callchain[0] == s.ip) ++chains_from_ip;
+  }
+  void OnAccess(const Sample& s) override {
+    ++accesses;
+    access_weight += s.period;
+    access_tids.insert(s.tid);
+    if (s.access.has_value() && s.access->source != MemorySource{}) ++with_source;
+    if (s.access.has_value() && s.access->latency_cycles > 0) ++with_latency;
+    const uint64_t address = s.access.has_value() ? s.access->address.value() : 0;
+    if (address < kTouched || address >= kTouched + kTouchedBytes || s.kernel) ++strange_accesses;
   }
   void OnMapping(const MappingEvent& e) override { mappings.push_back(e); }
   void OnTask(const TaskEvent& e) override {
@@ -50,7 +62,9 @@ struct RecordingSink final : SampleSink {
   uint64_t exec_ns = 0, period_before_exec_ns = 0;  // counted once the exec has been heard of
   uint64_t lost = 0, throttled = 0, malformed = 0;
   std::map<int32_t, uint64_t> by_tid, counts, late;
-  std::set<int32_t> pids;
+  uint64_t accesses = 0, access_weight = 0, strange_accesses = 0, with_source = 0,
+           with_latency = 0;  // strange: not to touched memory
+  std::set<int32_t> pids, access_tids;
   std::vector<MappingEvent> mappings;
   std::vector<TaskEvent> tasks;
   std::function<void(const TaskEvent&)> on_task;

@@ -121,6 +121,7 @@ class SessionTest : public testing::Test {
       opened.source = std::make_unique<FakeSampleSource>(script_);
       opened.prices = {
           .sample_ns = sample_cost_ns_, .start_ns = start_cost_ns_, .shared_cores = false};
+      opened.accesses = accesses_;
       return opened;
     };
     tools_.claim_pids = [](const std::vector<int32_t>&) { return std::vector<int32_t>(); };
@@ -158,6 +159,7 @@ class SessionTest : public testing::Test {
   RecordingOutput output_;
   FakeSampleSource::Script script_;
   double sample_cost_ns_ = 0;
+  std::vector<perfd::MemoryEvent> accesses_;
   double start_cost_ns_ = 0;
   Resolver resolver_;
   SessionTools tools_;

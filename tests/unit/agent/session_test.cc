@@ -113,6 +113,45 @@ TEST_F(SessionTest, CountsWhatIsNotItsOwnAndWhatWasLost) {
   EXPECT_TRUE(total.Balanced());
 }
 
+TEST_F(SessionTest, AccessesAreCountedByPlaceAndStandForNoTime) {
+  accesses_ = {{"loads", 30}};
+  script_.on_drain = [](SampleSink& sink, int drain) {
+    if (drain != 2) return;
+    const auto access = [&](uint64_t ip, int32_t pid, uint64_t address) {
+      Sample sample = At(ip, pid);
+      sample.access = MemoryAccess{.address = address, .latency_cycles = 90};
+      sample.access->source = {
+          .operation = MemoryOperation::kLoad, .level = MemoryLevel::kL3, .tlb = TlbResult::kWalk};
+      sink.OnAccess(sample);
+    };
+    access(0x400144, kPid, 0x1000);
+    access(0x400144, kPid, 0x2000);
+    access(0x400144, 9999, 0x1000);  // not ours
+    sink.OnAccess(At(0x400144));     // tells of none
+    sink.OnSample(At(0x400144));
+  };
+  const auto run = [this] {
+    output_.windows.clear();
+    Run();
+    MemoryProfile all;
+    for (const Window& window : output_.windows) {
+      for (const MemoryRow& row : window.findings.memory.rows) {
+        EXPECT_EQ(row.pid, kPid);
+        all.Merge(row.profile);
+      }
+    }
+    return all;
+  };
+  const MemoryProfile all = run();
+  EXPECT_EQ(all.loads[static_cast<size_t>(MemoryLevel::kL3)].samples, 2u);
+  EXPECT_EQ(all.tlb[static_cast<size_t>(TlbResult::kWalk)].samples, 2u);
+  EXPECT_EQ(all.without_latency, 0u);
+  EXPECT_EQ(output_.Total().kept, 1u) << "samples of time alone";
+  EXPECT_EQ(output_.windows.front().findings.memory.events, accesses_);
+  request_.spec.memory.dtlb = false;
+  EXPECT_EQ(run().tlb[static_cast<size_t>(TlbResult::kWalk)].samples, 0u);
+}
+
 TEST_F(SessionTest, ARankThatEndsEndsTheSessionAndIsSaid) {
   script_.on_drain = [this](SampleSink& sink, int drain) {
     sink.OnSample(At(0x400144));

@@ -4,9 +4,9 @@
 
 #include <map>
 
-#include "tests/unit/sample/fake_kernel.h"
 #include "agent/sample/sampling_event.h"
 #include "tests/unit/perfdata/record_builder.h"
+#include "tests/unit/sample/fake_kernel.h"
 
 namespace perfd::agent {
 namespace {
@@ -36,13 +36,13 @@ TEST(Explanations, AreInTheOrderOfTimeWhicheverRingTheyComeFrom) {
   ASSERT_TRUE(kernels[0].Write(Exec(10, 500)) && kernels[0].Write(Mapping(10, 600)));
   ASSERT_TRUE(kernels[1].Write(Lost()) && kernels[1].Write(Mapping(10, 400)) &&
               kernels[1].Write(Mapping(11, 500)));
-  RecordDecoder decoder(EventLayout{.sample_type = kBaseSampleType});
+  EventSet events = EventSet::Create({{EventLayout{.sample_type = kBaseSampleType}, {}}}).value();
   std::vector<Explanation> found;
   std::vector<RingBuffer> readers;
   for (FakeKernel& kernel : kernels) readers.push_back(kernel.Reader());
   for (size_t i = 0; i < readers.size(); ++i) {
     readers[i].Snapshot();
-    CollectExplanations(readers[i], decoder, i, &found);
+    CollectExplanations(readers[i], events, i, &found);
   }
   SortByTime(&found);
   ASSERT_EQ(found.size(), 4u) << "losses explain nothing";
@@ -60,11 +60,11 @@ TEST(Explanations, MalformedOnesKeepTheirPlaceAndIgnoredOnesHaveNone) {
   const auto renamed =
       RecordBuilder(PERF_RECORD_COMM, 0).U32(1).U32(1).Text("x").SampleId().Build();
   ASSERT_TRUE(kernel.Write(Exec(10, 500)) && kernel.Write(short_exit) && kernel.Write(renamed));
-  RecordDecoder decoder(EventLayout{.sample_type = kBaseSampleType});
+  EventSet events = EventSet::Create({{EventLayout{.sample_type = kBaseSampleType}, {}}}).value();
   RingBuffer reader = kernel.Reader();
   reader.Snapshot();
   std::vector<Explanation> found;
-  CollectExplanations(reader, decoder, 0, &found);
+  CollectExplanations(reader, events, 0, &found);
   ASSERT_EQ(found.size(), 2u);
   EXPECT_TRUE(std::holds_alternative<MalformedRecord>(found[1].record));
   EXPECT_EQ(found[1].time_ns, 500u);

@@ -61,7 +61,9 @@ TEST_F(MemoryEventsTest, Skylake) {
   EXPECT_EQ(plan.events[0].event.config, 0x1cdu);
   EXPECT_EQ(plan.events[0].event.config1, 64u);
   EXPECT_FALSE(plan.events[0].leader.has_value());
+  EXPECT_EQ(plan.events[0].latency_threshold, 64u);
   EXPECT_EQ(plan.events[1].event.config, 0x82d0u);
+  EXPECT_EQ(plan.events[1].latency_threshold, 0u) << "of stores";
   EXPECT_TRUE(plan.events[1].stores);
   ASSERT_EQ(tried_.size(), 2u);
   EXPECT_EQ(tried_[0].precise_ip, 2u);
@@ -90,7 +92,7 @@ TEST_F(MemoryEventsTest, AlderLakeHasTwoKindsOfCores) {
   const MemoryEventPlan plan = Plan();
   EXPECT_EQ(plan.method, MemoryMethod::kPebs);
   std::vector<std::string> names;
-  for (const MemoryEvent& event : plan.events) names.push_back(event.event.name);
+  for (const AccessEvent& event : plan.events) names.push_back(event.event.name);
   EXPECT_THAT(names, ElementsAre("cpu_core/mem-loads/", "cpu_core/mem-stores/",
                                  "cpu_atom/mem-loads/", "cpu_atom/mem-stores/"));
   EXPECT_EQ(plan.events[2].event.type, 10u);
@@ -129,6 +131,8 @@ TEST_F(MemoryEventsTest, Zen5FiltersInSteps) {
   EXPECT_EQ(Plan(3).events[0].event.config1, 0u) << "every load: no filter";
   EXPECT_EQ(Plan(64).events[0].event.config1, 128u);
   EXPECT_EQ(Plan(129).events[0].event.config1, 256u);
+  EXPECT_EQ(Plan(129).events[0].latency_threshold, 256u);
+  EXPECT_EQ(Plan(3).events[0].latency_threshold, 0u);
   EXPECT_EQ(Plan(100'000).events[0].event.config1, 2048u);
   EXPECT_EQ(Plan().lowest_threshold, 128u);
 }

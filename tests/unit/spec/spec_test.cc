@@ -171,7 +171,6 @@ TEST(SpecTest, ValidateAcceptsTheBounds) {
 TEST(SpecTest, ListsWhatIsNotMeasured) {
   ProfileSpec spec;
   EXPECT_EQ(ListUnmeasured(spec).size(), 3u);
-  spec.memory.dtlb = false;
   spec.memory.trace = "off";
   spec.coherence_enabled = false;
   spec.pages.enabled = false;

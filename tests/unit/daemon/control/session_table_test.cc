@@ -167,7 +167,9 @@ TEST_F(ControlTest, AUsersActiveProfilesHaveSoManyRanksAndThreads) {
   low[static_cast<size_t>(Limit::kThreadsPerUser)] = 40;
   limits_.Set(low);
   const auto report = [&](const std::string& node, const std::string& id, int ranks, int threads) {
-    SessionUpdate update{.profile_id = id, .phase = Phase::kSampling};
+    SessionUpdate update;
+    update.profile_id = id;
+    update.phase = Phase::kSampling;
     update.ranks = ranks;
     update.threads = threads;
     Record(table_.Update(node, update, now()));
@@ -224,7 +226,10 @@ TEST_F(ControlTest, WhatGoesOnAfterARestartHasItsPlaceWhateverTheLimitIs) {
     status.id = absl::StrCat("p-", i);
     status.requester = kAlice;
     status.state = ProfileState::kDiscovering;
-    status.nodes.push_back({.node = "a", .ranks = 7, .threads = 70});
+    NodeProgress& node = status.nodes.emplace_back();
+    node.node = "a";
+    node.ranks = 7;
+    node.threads = 70;
     table_.Restore(status, now());
   }
   EXPECT_TRUE(table_.Active("p-1"));
