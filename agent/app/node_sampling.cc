@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/pipeline/cost/own_cpu.h"
 #include "agent/procfs/read_file.h"
+#include "agent/sample/memory/access_trial.h"
 #include "agent/sample/memory/memory_events.h"
 #include "agent/sample/perf_sample_source.h"
 #include "core/base/log.h"
@@ -28,24 +29,35 @@ std::shared_ptr<const KernelCauses> NodeSampling::CausesOnce(const ProcFs& procf
 
 // What can be changed is said; that there is no such event is for the doctor to say.
 std::vector<AccessEvent> NodeSampling::AccessesOf(const MemorySpec& wanted,
+                                                  const SamplingOptions& options,
+                                                  const ProcFs& procfs,
                                                   std::vector<Notice>* left_out) {
   if (wanted.latency_threshold_cycles == 0) return {};
   const MemoryEventPlan plan = PlanMemoryEvents(
       "/sys", static_cast<uint64_t>(wanted.latency_threshold_cycles), ProbePerfEvent);
-  if (plan.obstacle == MemoryObstacle::kNone) return plan.events;
-  if (plan.obstacle != MemoryObstacle::kNoPmu && plan.obstacle != MemoryObstacle::kNoEvents) {
+  if (plan.obstacle == MemoryObstacle::kNoPmu || plan.obstacle == MemoryObstacle::kNoEvents)
+    return {};
+  const auto say = [&](const std::string& why) {
     Notice& notice = left_out->emplace_back();
     notice.severity = Notice::Severity::kInfo;
-    notice.text = absl::StrCat("accesses to memory are not sampled: ", PlanText(plan));
+    notice.text = absl::StrCat("accesses to memory are not all sampled: ", why);
+  };
+  if (plan.obstacle != MemoryObstacle::kNone) {
+    say(PlanText(plan));
+    return {};
   }
-  return {};
+  const auto time = PerfSampleSource::EventFor(options, procfs);
+  if (!time.ok()) return {};  // which is said when the source is made
+  AccessTrial trial = TryAccesses(*time, plan.events);
+  if (!trial.why_not_all.ok()) say(std::string(trial.why_not_all.message()));
+  return std::move(trial.open);
 }
 
 absl::StatusOr<OpenedSource> NodeSampling::Open(SamplingOptions options, const MemorySpec& memory,
                                                 const ProcFs& procfs, const Clock* clock) {
   options.kernel_causes = CausesOnce(procfs);
   OpenedSource opened;
-  options.accesses = AccessesOf(memory, &opened.thinned);
+  options.accesses = AccessesOf(memory, options, procfs, &opened.thinned);
   ASSIGN_OR_RETURN(auto source,
                    PerfSampleSource::Create(options, procfs, clock, &rings_, &opened.thinned));
   for (const AccessEvent& access : options.accesses)
@@ -58,9 +70,12 @@ absl::StatusOr<OpenedSource> NodeSampling::Open(SamplingOptions options, const M
   if (!cost.start_ns.ok())
     LogWarning("what sampling costs where threads start is not known: {}",
                Text(cost.start_ns.status()));
+  // Each event of a thread is programmed when it is switched to, and made when it starts: as dear as the first one, at most.
+  double events = 1;
+  for (const AccessEvent& access : options.accesses) events += access.leader.has_value() ? 2 : 1;
   opened.prices = {.sample_ns = static_cast<double>(cost.sample_ns.value_or(0)),
-                   .switch_ns = cost.switch_ns.value_or(0),
-                   .start_ns = cost.start_ns.value_or(0),
+                   .switch_ns = events * cost.switch_ns.value_or(0),
+                   .start_ns = events * cost.start_ns.value_or(0),
                    .shared_cores = CpusMayShareCores()};
   opened.source = std::move(source);
   return opened;

@@ -34,6 +34,7 @@ class NodeSampling {
 
  private:
   static std::vector<AccessEvent> AccessesOf(const MemorySpec& wanted,
+                                             const SamplingOptions& options, const ProcFs& procfs,
                                              std::vector<Notice>* left_out);
   std::shared_ptr<const KernelCauses> CausesOnce(const ProcFs& procfs);
 

@@ -97,7 +97,6 @@ class Session final : private SampleSink {
   bool DiscoverInTime();
   bool AwaitRanks(int64_t end_ns);
   Taken OpenSource(const Discovery& discovery);
-  bool AnyLives(const std::vector<RankInfo>& ranks) const;
   bool IsUpdate(const RejectedProcess& process);
   void RecordRefusals(const absl::StatusOr<Discovery>& discovery);
   void RecordLastRefusals();
@@ -135,6 +134,7 @@ class Session final : private SampleSink {
 
   void OnSample(const perfd::Sample& sample) override;
   void OnAccess(const perfd::Sample& sample) override;
+  void OnLostAccesses(uint64_t accesses) override;
   void OnMapping(const MappingEvent& event) override;
   void OnTask(const TaskEvent& event) override;
   void OnLost(uint64_t records) override;

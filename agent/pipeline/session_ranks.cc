@@ -38,6 +38,15 @@ void LeaveBusyStarters(const std::vector<BusyStarter>& starters, TrackedRanks& r
   }
 }
 
+// What has ended and waits for its parent (zombie) keeps its pid, but cannot be opened any more.
+bool AnyLives(const ProcFs& procfs, const std::vector<RankInfo>& ranks) {
+  return std::any_of(ranks.begin(), ranks.end(), [&procfs](const RankInfo& info) {
+    const auto stamp = procfs.Stamp(info.pid);
+    return stamp.ok() && stamp->start_ticks == info.start_ticks && stamp->state != 'Z' &&
+           stamp->state != 'X';
+  });
+}
+
 }  // namespace
 
 double Session::Seconds() const {
@@ -45,21 +54,13 @@ double Session::Seconds() const {
          static_cast<double>(kNsPerSecond);
 }
 
-// What has ended and waits for its parent (zombie) keeps its pid, but cannot be opened any more.
-bool Session::AnyLives(const std::vector<RankInfo>& ranks) const {
-  return std::any_of(ranks.begin(), ranks.end(), [this](const RankInfo& info) {
-    const auto stamp = tools_.procfs->Stamp(info.pid);
-    return stamp.ok() && stamp->start_ticks == info.start_ticks && stamp->state != 'Z' &&
-           stamp->state != 'X';
-  });
-}
-
 // A job that is followed goes on without those that ended before they could be opened.
 Session::Taken Session::OpenSource(const Discovery& discovery) {
   auto source = tools_.open_source(request_.spec, discovery);
   if (!source.ok()) {
     const bool may_be_gone = FollowsJob() && absl::IsNotFound(source.status());
-    if (may_be_gone && (!AnyLives(discovery.ranks) || ++open_failures_ < kMostFailures))
+    if (may_be_gone &&
+        (!AnyLives(*tools_.procfs, discovery.ranks) || ++open_failures_ < kMostFailures))
       return Taken::kGone;
     notices_.Error(source.status(), 0);
     return Taken::kRefused;
@@ -108,7 +109,8 @@ Session::Taken Session::AddRank(const RankInfo& info) {
   }
   LetGo(info.pid);
   const bool may_be_gone = (request_.ranks_change() || started_ns_ > 0) && absl::IsNotFound(status);
-  if (may_be_gone && (!AnyLives({info}) || ++attempts.made < kMostFailures)) return Taken::kGone;
+  if (may_be_gone && (!AnyLives(*tools_.procfs, {info}) || ++attempts.made < kMostFailures))
+    return Taken::kGone;
   attempts.made = kMostFailures;
   notices_.Error(absl::Status(status.code(),
                               absl::StrCat(Who(info), " cannot be sampled: ", status.message())),

@@ -82,6 +82,10 @@ void Session::OnAccess(const perfd::Sample& sample) {
   windows_.builder().memory().Count(process->info.rank, sample.pid, at, access);
 }
 
+void Session::OnLostAccesses(uint64_t accesses) {
+  windows_.builder().memory().Lose(accesses);
+}
+
 void Session::OnMapping(const MappingEvent& event) {
   if (TrackedProcess* process = ranks_.Find(event.pid); process != nullptr)
     process->space.Add(event);

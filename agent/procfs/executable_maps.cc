@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
@@ -41,6 +42,8 @@ struct ProcmapQuery {
   std::array<uint64_t, 2> name_addresses{};
 };
 constexpr auto kProcmapQuery = _IOWR('f', 17, ProcmapQuery);
+// No mapping of the process: only the text has it, and nothing there is the program's.
+constexpr absl::string_view kOldCalls = "[vsyscall]";
 constexpr uint64_t kReadable = 0x01;
 constexpr uint64_t kWritable = 0x02;
 constexpr uint64_t kExecutable = 0x04;
@@ -116,6 +119,7 @@ std::string PickExecutable(absl::string_view maps) {
   const std::vector<absl::string_view> lines = absl::StrSplit(maps, '\n', absl::SkipEmpty());
   std::vector<bool> wanted(lines.size(), false);
   for (size_t i = 0; i < lines.size(); ++i) {
+    if (absl::EndsWith(lines[i], kOldCalls)) continue;
     const size_t space = lines[i].find(' ');
     const bool clear = space != lines[i].npos && lines[i].size() > space + 4;
     if (clear && lines[i][space + 3] != 'x') continue;

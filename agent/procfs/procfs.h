@@ -118,7 +118,7 @@ struct MountEntry {
 absl::StatusOr<std::vector<MapEntry>> ParseMaps(absl::string_view text);
 
 // Of a file /proc/PID/maps, for ParseMaps and in its order: the line of each executable mapping, and of what lies against an
-// anonymous one. The kernel is asked for these alone; where it cannot be, they are picked out of the whole file. `limit`: bytes of
+// anonymous one; without the kernel's page of old system calls. The kernel is asked for these alone; where it cannot be, they are picked out of the whole file. `limit`: bytes of
 // text. Errors as ReadWholeFile.
 absl::StatusOr<std::string> ReadExecutableMaps(const std::string& maps_path, size_t limit);
 

@@ -34,10 +34,7 @@ ChosenEvent Describe(const perf_event_attr& attr, const std::string& name,
     absl::StrAppend(&event.name, " (precise ", static_cast<unsigned>(attr.precise_ip), ")");
   }
   for (const AccessEvent& access : options.accesses) {
-    FurtherEvent further{.attr = MakeAccessAttr(access.event, access.first_period)};
-    further.attr.read_format = attr.read_format;
-    if (access.leader.has_value()) further.leader = MakeLeaderAttr(*access.leader);
-    event.accesses.Add(std::move(further), access.period_step);
+    event.accesses.Add(FurtherEventOf(access, attr), access.period_step);
   }
   return event;
 }
@@ -66,6 +63,13 @@ absl::StatusOr<ChosenEvent> TryEncoding(const EventEncoding& encoding,
 }
 
 }  // namespace
+
+FurtherEvent FurtherEventOf(const AccessEvent& access, const perf_event_attr& time) {
+  FurtherEvent further{.attr = MakeAccessAttr(access.event, access.first_period)};
+  further.attr.read_format = time.read_format;
+  if (access.leader.has_value()) further.leader = MakeLeaderAttr(*access.leader);
+  return further;
+}
 
 absl::StatusOr<ChosenEvent> ChooseEvent(const SamplingOptions& options, EventProbe probe) {
   if (options.event != "auto") {

@@ -32,6 +32,9 @@ struct ChosenEvent {
 // Tries to open an event and closes it again; 0 or errno. ProbePerfEvent outside tests.
 using EventProbe = absl::FunctionRef<int(const perf_event_attr&)>;
 
+// What opens an access event in the ring of the event of time.
+FurtherEvent FurtherEventOf(const AccessEvent& access, const perf_event_attr& time);
+
 absl::StatusOr<ChosenEvent> ChooseEvent(const SamplingOptions& options, EventProbe probe);
 
 }  // namespace perfd::agent

@@ -29,6 +29,18 @@ void RecordLost(uint64_t lost, SampleRing& ring, SampleSink& sink) {
   ring.lost_reported = lost;
 }
 
+// A ring that others write into, too: its LOST records are of all, and its own counter of those of time.
+uint64_t LostOfTime(const SampleRing& ring, const ChosenEvent& event) {
+  const bool counted = event.attr.read_format != 0;
+  return ring.events.size() > 1 && counted ? ring.ring.LostRecords() : ring.lost_recorded;
+}
+
+// As the kernel's own counters say, which it costs a call to read.
+void RecordLostAtLast(SampleRing& ring, SampleSink& sink) {
+  RecordLost(ring.ring.LostRecords(), ring, sink);
+  if (const uint64_t lost = ring.ring.DrainLostFurther(); lost > 0) sink.OnLostAccesses(lost);
+}
+
 // Above the sysctl an event with a frequency is refused (EINVAL); clock events would obey, at a cost nobody wants.
 double ClampFrequency(const ProcFs& procfs, double hz) {
   const absl::StatusOr<int64_t> limit = procfs.SysctlInt("kernel/perf_event_max_sample_rate");
@@ -76,7 +88,7 @@ void AddNotice(Notice::Severity severity, std::string text, std::vector<Notice>*
 
 // Of what is closing it matters to nobody.
 void PaceAccesses(ThreadRings& rings) {
-  for (const AccessEvents::Change& change : rings.accesses().Adjust())
+  for (const AccessEvents::Change& change : rings.accesses().Adjust(rings.size()))
     for (size_t i = 0; i < rings.size(); ++i)
       rings.at(i).ring.SetRateOf(change.event, change.period).IgnoreError();
 }
@@ -235,13 +247,12 @@ void PerfSampleSource::DrainRing(SampleRing& ring, SampleSink& sink) {
   for (; ring.corrupt_reported < buffer.corrupt(); ++ring.corrupt_reported) sink.OnMalformed();
   ring.read_since_close = ring.closed_before_probe;
   // The kernel tells of a loss when the next record has room; at the end there is no next record.
-  if (ring.read_since_close) RecordLost(ring.ring.LostRecords(), ring, sink);
+  if (ring.read_since_close) RecordLostAtLast(ring, sink);
 }
 
 void PerfSampleSource::ReportLost(SampleSink& sink) {
   for (size_t i = 0; i < rings_.size(); ++i) {
-    SampleRing& ring = rings_.at(i);
-    RecordLost(ring.ring.LostRecords(), ring, sink);
+    RecordLostAtLast(rings_.at(i), sink);
   }
 }
 
@@ -270,10 +281,11 @@ void PerfSampleSource::Deliver(size_t of_event, const PerfRecord& record, Sample
                  },
                  [&](const LostRecord& lost) {
                    ring.lost_recorded += lost.count;
-                   RecordLost(ring.lost_recorded, ring, sink);
+                   RecordLost(LostOfTime(ring, rings_.event()), ring, sink);
                  },
                  [&](const ThrottleRecord& throttle) {
-                   if (throttle.begin) sink.OnThrottled();
+                   if (throttle.begin && of_event == 0) sink.OnThrottled();
+                   if (throttle.begin && of_event > 0) sink.OnLostAccesses(1);  // at least
                  },
              },
              record);

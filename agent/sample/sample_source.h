@@ -27,6 +27,8 @@ class SampleSink {
   virtual void OnSample(const Sample& sample) = 0;
   // Of an event of accesses, which stands for no time.
   virtual void OnAccess(const Sample& /*sample*/) {}
+  // That no sample tells of.
+  virtual void OnLostAccesses(uint64_t /*accesses*/) {}
   virtual void OnMapping(const MappingEvent& event) = 0;
   virtual void OnTask(const TaskEvent& event) = 0;
   virtual void OnLost(uint64_t records) = 0;

@@ -28,9 +28,7 @@ namespace perfd::agent {
 struct AccessEvent {
   EventEncoding event{};
   std::optional<EventEncoding> leader{};  // has to lead the event's group
-  bool loads = false;
-  bool stores = false;
-  uint32_t latency_threshold = 0;  // cycles: faster loads are not seen; 0: all are
+  uint32_t latency_threshold = 0;         // cycles: faster loads are not seen; 0: all are
   uint64_t first_period = 1'000'000;
   uint64_t period_step = 1;  // periods are multiples of it
 };

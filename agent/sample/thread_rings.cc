@@ -94,19 +94,19 @@ ThreadRings::ThreadRings(ProcFs procfs, ChosenEvent event, uint64_t ring_bytes, 
 absl::Status ThreadRings::Add(OpenedRing opened, const PerfTarget& target, int32_t pid) {
   const int32_t tid = target.cgroup ? 0 : target.id;
   std::vector<IdentifiedEvent> events{{EventLayout::Of(opened.attr), {}}};
-  const std::vector<FurtherEvent>& accesses = event_.accesses.events();
-  if (!accesses.empty()) {
+  const AccessEvents& accesses = event_.accesses;
+  if (accesses.size() > 0) {
     ASSIGN_OR_RETURN(const uint64_t own, opened.ring.Id());
     events[0].ids.push_back(own);
   }
-  const std::vector<uint64_t> ids = maker_->AddEvents(accesses, target, opened.ring);
-  for (size_t i = 0; i < ids.size(); ++i) {
-    events.push_back({EventLayout::Of(accesses[i].attr), {}});
-    if (ids[i] != 0) events.back().ids.push_back(ids[i]);
+  for (size_t i = 0; i < accesses.size(); ++i) {
+    const uint64_t id = maker_->AddEvent(accesses.at(i), target, opened.ring);
+    events.push_back({EventLayout::Of(accesses.at(i).attr), {}});
+    if (id != 0) events.back().ids.push_back(id);
   }
   ASSIGN_OR_RETURN(EventSet set, EventSet::Create(events, clock_offset_ns_));
-  const int32_t id = tid != 0 ? tid : static_cast<int32_t>(rings_.size());
-  const uint64_t rate = StaggeredRate(event_.attr, event_.attr.sample_freq, id);
+  const int32_t number = tid != 0 ? tid : static_cast<int32_t>(rings_.size());
+  const uint64_t rate = StaggeredRate(event_.attr, event_.attr.sample_freq, number);
   rings_.push_back(std::make_unique<SampleRing>(SampleRing{.ring = std::move(opened.ring),
                                                            .events = std::move(set),
                                                            .pid = pid,
@@ -123,10 +123,8 @@ absl::Status ThreadRings::Open(int32_t pid, int32_t tid) {
       OpenRing(Staggered(event_.attr, tid), target, StackRingsOf(rings_) < event_.stack_rings,
                *maker_, event_.name, absl::StrCat("thread ", tid, " of process ", pid)));
   // Short threads must not be seen more often than long ones; without a sideband it rests from the next slot on, or never.
-  const bool rests = rests_ && opened.ring.AddSideband(opened.attr, target).ok();
-  RETURN_IF_ERROR(Add(std::move(opened), target, pid));
-  if (rests) rings_.back()->ring.Rest();
-  return absl::OkStatus();
+  if (rests_ && opened.ring.AddSideband(opened.attr, target).ok()) opened.ring.Rest();
+  return Add(std::move(opened), target, pid);
 }
 
 absl::Status ThreadRings::OpenNewThreads(int32_t pid, bool* found) {

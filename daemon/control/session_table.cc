@@ -284,6 +284,10 @@ Decisions SessionTable::Update(const std::string& node, const SessionUpdate& upd
   if (it != sessions_.end()) {
     ActiveProfile& active = it->second;
     Decisions out = active.session.Update(node, update, now);
+    const bool goes_on = std::none_of(out.begin(), out.end(), [](const Decision& decision) {
+      return std::holds_alternative<StopNode>(decision);
+    });
+    if (!goes_on) return out;
     const absl::Status fits =
         OccupyPlaces(node, update, active.session.stored_status(), limits_, active.places);
     if (!fits.ok())

@@ -1,19 +1,18 @@
 #include "daemon/limits/held_ranks.h"
 
+#include <algorithm>
 #include <utility>
 
-#include "core/base/status_macros.h"
+#include "absl/status/statusor.h"
 
 namespace perfd::daemon {
 namespace {
 
-absl::Status Grow(Limit limit, int64_t wanted, int64_t* had, const Requester& who, Limits& limits,
-                  Share& share) {
-  if (wanted <= *had) return absl::OkStatus();
-  ASSIGN_OR_RETURN(Share more, limits.Acquire(limit, who, wanted - *had));
-  share.Add(std::move(more));
-  *had = wanted;
-  return absl::OkStatus();
+// Empty: it has them already.
+absl::StatusOr<Share> More(Limit limit, int64_t wanted, int64_t has, const Requester& who,
+                           Limits& limits) {
+  if (wanted <= has) return Share();
+  return limits.Acquire(limit, who, wanted - has);
 }
 
 }  // namespace
@@ -21,11 +20,17 @@ absl::Status Grow(Limit limit, int64_t wanted, int64_t* had, const Requester& wh
 absl::Status HeldRanks::Update(const NodeProgress& node, const Requester& who, Limits& limits) {
   if (refused_) return absl::OkStatus();
   Count& count = nodes_[node.node];
-  absl::Status grown = Grow(Limit::kRanksPerUser, node.ranks, &count.ranks, who, limits, ranks_);
-  if (grown.ok())
-    grown = Grow(Limit::kThreadsPerUser, node.threads, &count.threads, who, limits, threads_);
-  refused_ = !grown.ok();
-  return grown;
+  auto ranks = More(Limit::kRanksPerUser, node.ranks, count.ranks, who, limits);
+  refused_ = !ranks.ok();
+  if (refused_) return ranks.status();
+  auto threads = More(Limit::kThreadsPerUser, node.threads, count.threads, who, limits);
+  refused_ = !threads.ok();
+  if (refused_) return threads.status();
+  ranks_.Add(*std::move(ranks));
+  threads_.Add(*std::move(threads));
+  count.ranks = std::max<int64_t>(count.ranks, node.ranks);
+  count.threads = std::max<int64_t>(count.threads, node.threads);
+  return absl::OkStatus();
 }
 
 void HeldRanks::Restore(const ProfileStatus& status, Limits& limits) {

@@ -41,6 +41,8 @@ class MemoryCounter {
   // What all that follows is sampled with.
   void SetEvents(std::vector<MemoryEvent> events);
   void Count(int32_t rank, int32_t pid, const RawLocation& at, const SampledAccess& access);
+  // Accesses that are in no row.
+  void Lose(uint64_t accesses) { memory_.lost += accesses; }
   RawMemory Drain();
 
  private:

@@ -46,12 +46,11 @@ void AddPebs(const SysfsPmu& pmu, uint64_t threshold, MemoryEventPlan* plan) {
   if (loads.ok()) {
     plan->events.push_back({.event = Precise(*loads),
                             .leader = leader,
-                            .loads = true,
                             .latency_threshold = filters ? static_cast<uint32_t>(least) : 0});
     if (filters) plan->lowest_threshold = kLowestPebs;
   }
   const auto stores = pmu.EncodeNamed("mem-stores", {});
-  if (stores.ok()) plan->events.push_back({.event = Precise(*stores), .stores = true});
+  if (stores.ok()) plan->events.push_back({.event = Precise(*stores)});
 }
 
 void AddIbs(const SysfsPmu& pmu, uint64_t threshold, MemoryEventPlan* plan) {
@@ -71,8 +70,6 @@ void AddIbs(const SysfsPmu& pmu, uint64_t threshold, MemoryEventPlan* plan) {
   const auto least = terms.find("ldlat");
   plan->events.push_back(
       {.event = *op,
-       .loads = true,
-       .stores = true,
        .latency_threshold = least == terms.end() ? 0 : static_cast<uint32_t>(least->second),
        .period_step = kIbsPeriods});
 }
@@ -101,14 +98,18 @@ int Try(const AccessEvent& event, EventProbe probe) {
   return event.leader.has_value() && error == ENODATA ? 0 : error;
 }
 
+// Those that do not open are left out, unless none does.
 void TryAll(EventProbe probe, MemoryEventPlan* plan) {
+  std::vector<AccessEvent> open;
   for (const AccessEvent& event : plan->events) {
     const int error = Try(event, probe);
-    if (error == 0) continue;
-    plan->error = error;
-    plan->obstacle = ObstacleOf(error);
-    return;
+    if (error == 0) open.push_back(event);
+    if (error != 0 && plan->error == 0) plan->error = error;
   }
+  if (open.empty())
+    plan->obstacle = ObstacleOf(plan->error);
+  else
+    plan->events = std::move(open);
 }
 
 }  // namespace

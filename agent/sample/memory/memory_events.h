@@ -33,13 +33,13 @@ enum class MemoryObstacle : uint8_t {
 struct MemoryEventPlan {
   MemoryMethod method = MemoryMethod::kNone;
   MemoryObstacle obstacle = MemoryObstacle::kNone;
-  int error = 0;  // errno of what did not open
+  int error = 0;  // errno of the first that did not open
   uint64_t lowest_threshold =
       0;  // of a latency in cycles; 0: the processor cannot leave faster loads out
-  std::vector<AccessEvent> events{};  // also those that did not open
+  std::vector<AccessEvent> events{};  // those that open; if none does, all
 };
 
-// `threshold`: loads that take fewer cycles are left out where the processor can; raised to what it can.
+// `threshold`: loads that take fewer cycles are left out where the processor can, as near as it can.
 MemoryEventPlan PlanMemoryEvents(const std::string& sys_root, uint64_t threshold, EventProbe probe);
 
 // Which events there are, or why none is.

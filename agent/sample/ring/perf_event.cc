@@ -58,11 +58,22 @@ uint64_t LostBy(const UniqueFd& event) {
   return ::read(event.get(), result, sizeof result) == sizeof result ? result[1] : 0;
 }
 
-// The other half is for events of time, which come first. The kernel gives the lowest number that is free.
+// The others are for what comes first: events of time, and what reads of processes. The kernel gives the lowest number that is free.
 bool LeavesDescriptors(const UniqueFd& event) {
+  constexpr rlim_t kPart = 4;
   rlimit limit{};
   return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
-         static_cast<rlim_t>(event.get()) < limit.rlim_max / 2;
+         static_cast<rlim_t>(event.get()) < limit.rlim_max / kPart;
+}
+
+absl::StatusOr<UniqueFd> OpenFurther(const perf_event_attr& attr, const PerfTarget& target) {
+  PerfOpenResult opened = OpenPerfEvent(attr, target);
+  if (!opened.fd.valid())
+    return PerfOpenError(opened.error, "further event", absl::StrCat("target ", target.id));
+  if (!LeavesDescriptors(opened.fd))
+    return absl::ResourceExhaustedError(
+        "a quarter of the descriptors is in use (LimitNOFILE= of the service)");
+  return std::move(opened.fd);
 }
 
 absl::Status WriteInto(const UniqueFd& event, const UniqueFd& ring) {
@@ -148,7 +159,6 @@ PerfRing::PerfRing(UniqueFd fd, void* mapping, uint64_t mapped_bytes, uint64_t p
     : fd_(std::move(fd)),
       mapping_(mapping),
       mapped_bytes_(mapped_bytes),
-      page_bytes_(page_bytes),
       buffer_(static_cast<perf_event_mmap_page*>(mapping),
               DataArea(mapping, mapped_bytes, page_bytes)) {}
 
@@ -160,7 +170,6 @@ PerfRing::PerfRing(PerfRing&& other) noexcept
       rested_before_ns_(other.rested_before_ns_),
       mapping_(std::exchange(other.mapping_, nullptr)),
       mapped_bytes_(other.mapped_bytes_),
-      page_bytes_(other.page_bytes_),
       buffer_(std::move(other.buffer_)),
       lease_(std::move(other.lease_)) {}
 
@@ -171,7 +180,14 @@ PerfRing::~PerfRing() {
 void PerfRing::Disable() {
   Order(fd_, PERF_EVENT_IOC_DISABLE);
   Order(sideband_, PERF_EVENT_IOC_DISABLE);
-  for (const Further& event : further_) Order(event.fd, PERF_EVENT_IOC_DISABLE);
+  OrderFurther(PERF_EVENT_IOC_DISABLE);
+}
+
+void PerfRing::OrderFurther(unsigned long what) const {
+  for (const Further& event : further_) {
+    Order(event.leader, what);
+    Order(event.fd, what);
+  }
 }
 
 // One is on before the other is off: a record may be there twice, none is missing.
@@ -179,15 +195,15 @@ bool PerfRing::Rest() {
   if (rests_) return true;
   DrainRestedNs();
   if (!Order(sideband_, PERF_EVENT_IOC_ENABLE)) return false;
-  for (const Further& event : further_) Order(event.fd, PERF_EVENT_IOC_DISABLE);
   rests_ = Order(fd_, PERF_EVENT_IOC_DISABLE);
+  if (rests_) OrderFurther(PERF_EVENT_IOC_DISABLE);
   return rests_;
 }
 
 void PerfRing::GoOn() {
   if (!std::exchange(rests_, false)) return;
   Order(fd_, PERF_EVENT_IOC_ENABLE);
-  for (const Further& event : further_) Order(event.fd, PERF_EVENT_IOC_ENABLE);
+  OrderFurther(PERF_EVENT_IOC_ENABLE);
   Order(sideband_, PERF_EVENT_IOC_DISABLE);
 }
 
@@ -223,23 +239,19 @@ absl::Status PerfRing::AddSideband(const perf_event_attr& attr, const PerfTarget
 }
 
 absl::StatusOr<uint64_t> PerfRing::AddEvent(const FurtherEvent& event, const PerfTarget& target) {
-  const std::string subject = absl::StrCat("target ", target.id);
-  Further& further = further_.emplace_back();
+  further_.emplace_back();  // stays empty unless all of it succeeds
+  Further further;
+  perf_event_attr attr = event.attr;
   PerfTarget led = target;
+  attr.disabled = rests_ ? 1 : 0;
   if (event.leader.has_value()) {
-    PerfOpenResult leader = OpenPerfEvent(*event.leader, target);
-    if (!leader.fd.valid()) return PerfOpenError(leader.error, "leader of a group", subject);
-    further.leader = std::move(leader.fd);
+    ASSIGN_OR_RETURN(further.leader, OpenFurther(*event.leader, target));
     led.leader = further.leader.get();
   }
-  PerfOpenResult opened = OpenPerfEvent(event.attr, led);
-  if (!opened.fd.valid()) return PerfOpenError(opened.error, "further event", subject);
-  if (!LeavesDescriptors(opened.fd))
-    return absl::ResourceExhaustedError(
-        "half of the descriptors are in use (LimitNOFILE= of the service)");
-  RETURN_IF_ERROR(WriteInto(opened.fd, fd_));
-  ASSIGN_OR_RETURN(const uint64_t id, IdOf(opened.fd));
-  further.fd = std::move(opened.fd);
+  ASSIGN_OR_RETURN(further.fd, OpenFurther(attr, led));
+  RETURN_IF_ERROR(WriteInto(further.fd, fd_));
+  ASSIGN_OR_RETURN(const uint64_t id, IdOf(further.fd));
+  further_.back() = std::move(further);
   return id;
 }
 
@@ -248,8 +260,16 @@ absl::StatusOr<uint64_t> PerfRing::Id() const {
 }
 
 uint64_t PerfRing::LostRecords() const {
-  uint64_t lost = LostBy(fd_);
-  for (const Further& event : further_) lost += LostBy(event.fd);
+  return LostBy(fd_);
+}
+
+uint64_t PerfRing::DrainLostFurther() {
+  uint64_t lost = 0;
+  for (Further& event : further_) {
+    if (!event.fd.valid()) continue;
+    const uint64_t now = LostBy(event.fd);
+    lost += now - std::exchange(event.lost, now);
+  }
   return lost;
 }
 
@@ -262,16 +282,11 @@ absl::Status PerfRing::SetRateOf(size_t further, uint64_t value) {
   return event.valid() ? ChangeRate(event, value) : absl::OkStatus();
 }
 
-std::vector<uint64_t> RingMaker::AddEvents(const std::vector<FurtherEvent>& events,
-                                           const PerfTarget& target, PerfRing& ring) {
-  std::vector<uint64_t> ids;
-  for (const FurtherEvent& event : events) {
-    const absl::StatusOr<uint64_t> id = ring.AddEvent(event, target);
-    ids.push_back(id.value_or(0));
-    if (!id.ok() && !absl::IsNotFound(id.status()) && !std::exchange(told_, true))
-      LogWarning("a thread is sampled without one of its events: {}", Text(id.status()));
-  }
-  return ids;
+uint64_t RingMaker::AddEvent(const FurtherEvent& event, const PerfTarget& target, PerfRing& ring) {
+  const absl::StatusOr<uint64_t> id = ring.AddEvent(event, target);
+  if (!id.ok() && !absl::IsNotFound(id.status()) && !std::exchange(told_, true))
+    LogWarning("a thread is sampled without one of its events: {}", Text(id.status()));
+  return id.value_or(0);
 }
 
 void RingMaker::LimitRings(int rings, uint64_t lockable_bytes) {

@@ -32,6 +32,8 @@ struct PerfTarget {
   int leader = -1;  // a descriptor: of whose group the event is
 };
 
+uint64_t PageBytes();
+
 struct PerfOpenResult {
   UniqueFd fd;
   int error = 0;  // errno when fd is not valid
@@ -62,7 +64,7 @@ class [[nodiscard]] PerfRing {
   RingBuffer& buffer() { return buffer_; }
   // Of the node's memory, given back with the ring.
   void Charge(RingLease lease) { lease_ = std::move(lease); }
-  uint64_t data_bytes() const { return mapped_bytes_ - page_bytes_; }
+  uint64_t data_bytes() const { return mapped_bytes_ - PageBytes(); }
   void Disable();
   // The event rests, or goes on. Mappings, forks and execs are recorded all the time: while it rests by a second event that
   // counts nothing and writes into the same ring; Rest without one (AddSideband) does nothing and is false.
@@ -74,13 +76,15 @@ class [[nodiscard]] PerfRing {
   // `attr`: what the ring's event was opened with.
   absl::Status AddSideband(const perf_event_attr& attr, const PerfTarget& target);
   // One more event that writes into the ring, and rests with its own: by which identifier its records are known. One that does
-  // not open has its number all the same.
+  // not open counts in the order all the same.
   absl::StatusOr<uint64_t> AddEvent(const FurtherEvent& event, const PerfTarget& target);
   // Of the ring's own event.
   absl::StatusOr<uint64_t> Id() const;
-  // Records of all its events that found no room so far, reported by LOST records or not; 0 when the kernel does not say. Needs
+  // Records of its own event that found no room so far, reported by LOST records or not; 0 when the kernel does not say. Needs
   // attr.read_format == PERF_FORMAT_LOST.
   uint64_t LostRecords() const;
+  // The same of its further ones, since the last call.
+  uint64_t DrainLostFurther();
   // A frequency or a period, as RateValue gives it.
   absl::Status SetRate(uint64_t value);
   // The same of a further one, by the order in which they were added.
@@ -92,7 +96,9 @@ class [[nodiscard]] PerfRing {
   struct Further {
     UniqueFd leader;
     UniqueFd fd;
+    uint64_t lost = 0;  // so far, told
   };
+  void OrderFurther(unsigned long what) const;
 
   UniqueFd fd_;
   UniqueFd sideband_;
@@ -101,12 +107,9 @@ class [[nodiscard]] PerfRing {
   uint64_t rested_before_ns_ = 0;
   void* mapping_;
   uint64_t mapped_bytes_;
-  uint64_t page_bytes_;
   RingBuffer buffer_;
   RingLease lease_;
 };
-
-uint64_t PageBytes();
 
 // The rings of one session: all of one size, and of its share of the node's memory. Outlives its rings; thread-bound.
 class RingMaker {
@@ -123,9 +126,8 @@ class RingMaker {
   bool Halve();
   // As large as the share and the kernel allow, down to one page.
   absl::StatusOr<PerfRing> Make(UniqueFd fd);
-  // By which identifiers their records are known; 0 of what does not open: a ring without it is better than none.
-  std::vector<uint64_t> AddEvents(const std::vector<FurtherEvent>& events, const PerfTarget& target,
-                                  PerfRing& ring);
+  // PerfRing::AddEvent; 0 when it does not open: a ring without it is better than none.
+  uint64_t AddEvent(const FurtherEvent& event, const PerfTarget& target, PerfRing& ring);
   // Exactly as large, or not at all; not while other rings are smaller than they ought to be.
   absl::StatusOr<PerfRing> MakeExactly(UniqueFd fd, uint64_t bytes);
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/sample/memory/access_trial.h"
 #include "agent/sample/memory/memory_events.h"
 #include "agent/sample/ring/perf_event.h"
 #include "tests/integration/sample/sample_fixture.h"
@@ -23,7 +24,6 @@ AccessEvent Faults(uint64_t config = PERF_COUNT_SW_PAGE_FAULTS) {
   event.event.type = PERF_TYPE_SOFTWARE;
   event.event.config = config;
   event.event.exclude_kernel = true;
-  event.loads = event.stores = true;
   event.first_period = 101;
   return event;
 }
@@ -74,6 +74,17 @@ TEST_F(AccessSampleTest, OfAGroupWithALeader) {
   ExpectAccesses(kPages);
 }
 
+TEST_F(AccessSampleTest, OfAGroupWhoseLeaderDoesNotOpenThereAreNone) {
+  PuppetProcess puppet({"wait", "touch:128", "spin:200", "say:done"});
+  AccessEvent led = Faults();
+  led.leader = Faults().event;
+  led.leader->type = 0xfff;
+  OPEN_OR_SKIP({.frequency_hz = 1000, .accesses = {led}});
+  Watch(puppet);
+  EXPECT_EQ(sink_.accesses, 0u);
+  EXPECT_GT(sink_.samples, 50u);
+}
+
 TEST_F(AccessSampleTest, OfTwoEventsAreToldApart) {
   PuppetProcess puppet({"wait", "touch:128", "say:done"});
   OPEN_OR_SKIP(
@@ -82,20 +93,21 @@ TEST_F(AccessSampleTest, OfTwoEventsAreToldApart) {
   ExpectAccesses(2 * kPages);
 }
 
-// They rest with the event of time, and stand for what they missed.
+// They rest with the event of time, and stand for what they missed: for as large a part of it as samples of time do.
 TEST_F(AccessSampleTest, RestWithTheEventOfTime) {
   std::vector<std::string> steps = {"wait"};
-  for (int i = 0; i < 20; ++i) steps.insert(steps.end(), {"touch:64", "spin:60"});
-  steps.push_back("say:done");
+  for (int i = 0; i < 250; ++i) steps.insert(steps.end(), {"touch:4", "spin:6"});
+  steps.insert(steps.end(), {"say:done", "wait"});
   PuppetProcess puppet(steps);
   OPEN_OR_SKIP({.frequency_hz = 2000, .accesses = {Faults()}});
   ASSERT_TRUE(source_->SetFrequency(1000).ok());
   Watch(puppet);
   EXPECT_NEAR(source_->on_share(), 0.5, 0.01);
-  const double pages = 20 * 64 * 256.0;
-  EXPECT_GT(static_cast<double>(sink_.access_weight), 0.5 * pages);
-  EXPECT_LT(static_cast<double>(sink_.access_weight), 1.6 * pages);
-  EXPECT_LT(sink_.accesses, sink_.samples) << "after the first burst";
+  const double cpu_ns = static_cast<double>(ProcFs().CpuNs(puppet.pid(), puppet.pid()).value());
+  const double seen_of_time = static_cast<double>(sink_.period_ns) / cpu_ns;
+  const double seen_of_pages = static_cast<double>(sink_.access_weight) / (250 * 4 * 256.0);
+  EXPECT_GT(seen_of_pages / seen_of_time, 0.75);
+  EXPECT_LT(seen_of_pages / seen_of_time, 1.4);
 }
 
 TEST_F(AccessSampleTest, AnEventThatDoesNotOpenLeavesTheOthers) {
@@ -106,6 +118,20 @@ TEST_F(AccessSampleTest, AnEventThatDoesNotOpenLeavesTheOthers) {
   Watch(puppet);
   ExpectAccesses(kPages);
   EXPECT_GT(sink_.samples, 50u);
+}
+
+TEST_F(AccessSampleTest, ATrialTellsWhatOpensBesideTheEventOfTime) {
+  const auto time = PerfSampleSource::EventFor({.event = "cpu-clock"}, ProcFs());
+  if (absl::IsPermissionDenied(time.status())) GTEST_SKIP() << time.status();
+  ASSERT_TRUE(time.ok()) << time.status();
+  AccessEvent none = Faults();
+  none.event.type = 0xfff;
+  const AccessTrial some = TryAccesses(*time, {none, Faults()});
+  ASSERT_EQ(some.open.size(), 1u);
+  EXPECT_EQ(some.open[0].event.type, PERF_TYPE_SOFTWARE);
+  EXPECT_TRUE(absl::IsUnimplemented(some.why_not_all)) << some.why_not_all;
+  EXPECT_TRUE(TryAccesses(*time, {none}).open.empty());
+  EXPECT_TRUE(TryAccesses(*time, {Faults()}).why_not_all.ok());
 }
 
 // On a machine whose processor samples accesses, and where that may be done.

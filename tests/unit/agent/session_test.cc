@@ -128,6 +128,7 @@ TEST_F(SessionTest, AccessesAreCountedByPlaceAndStandForNoTime) {
     access(0x400144, kPid, 0x2000);
     access(0x400144, 9999, 0x1000);  // not ours
     sink.OnAccess(At(0x400144));     // tells of none
+    sink.OnLostAccesses(7);
     sink.OnSample(At(0x400144));
   };
   const auto run = [this] {
@@ -147,6 +148,10 @@ TEST_F(SessionTest, AccessesAreCountedByPlaceAndStandForNoTime) {
   EXPECT_EQ(all.tlb[static_cast<size_t>(TlbResult::kWalk)].samples, 2u);
   EXPECT_EQ(all.without_latency, 0u);
   EXPECT_EQ(output_.Total().kept, 1u) << "samples of time alone";
+  uint64_t lost = 0;
+  for (const Window& window : output_.windows) lost += window.findings.memory.lost;
+  EXPECT_EQ(lost, 7u);
+  EXPECT_EQ(output_.Total().lost, 0u);
   EXPECT_EQ(output_.windows.front().findings.memory.events, accesses_);
   request_.spec.memory.dtlb = false;
   EXPECT_EQ(run().tlb[static_cast<size_t>(TlbResult::kWalk)].samples, 0u);

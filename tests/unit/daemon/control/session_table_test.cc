@@ -201,6 +201,7 @@ TEST_F(ControlTest, AUsersActiveProfilesHaveSoManyRanksAndThreads) {
   EXPECT_FALSE(stopped(first));
   report("b", second, 2, 2);
   EXPECT_EQ(limits_.Hits()[static_cast<size_t>(Limit::kRanksPerUser)], 1u) << "refused once";
+  EXPECT_EQ(used(Limit::kRanksPerUser), 10) << "a profile that ends takes no more";
   EXPECT_TRUE(HasNotice(
       table_.Status(second, now()).value(), absl::StatusCode::kCancelled,
       "cancelled by perfd: the limit of 10 ranks of active profiles of one user is reached"));
