@@ -11,7 +11,7 @@ namespace perfd::daemon {
 // What a profile takes of the limits until it is over.
 struct ProfilePlaces {
   Share own;  // of its user; empty: the site asked for it
-  Share all;
+  Share all;  // empty: only agents in user mode measure
   Payment
       seconds;  // of altered loops, for its whole duration; empty: they are not bounded, or were paid for before a restart
   HeldRanks ranks;

@@ -105,6 +105,10 @@ void ProfileSession::CheckDiscovery(NodeSession& node, Moment now, Decisions& ou
              !StillWaits(node, now)) {
     out.push_back(StopNode{name, status_.id, "no matching process was found in time"});
     node.ended = true;
+    if (!wait_until_ns_.has_value())
+      AddNotice({Notice::Severity::kInfo, absl::StatusCode::kDeadlineExceeded, name, 0,
+                 absl::StrCat("had not said what it found within ", Seconds(limits_.discovery_ns),
+                              " s, as a very busy node may")});
     node.progress.phase = Phase::kFinished;
   }
 }
@@ -221,8 +225,12 @@ void ProfileSession::RecordNothingFound() {
 // Where it was looked for; and, of nodes that found something they may not measure, what they said.
 std::string ProfileSession::NothingFoundText() const {
   std::vector<std::string> refusals;
+  bool busy = false;
   for (const Notice& notice : status_.notices) {
-    if (notice.severity == Notice::Severity::kInfo && notice.code == absl::StatusCode::kNotFound)
+    const bool late = notice.code == absl::StatusCode::kDeadlineExceeded;
+    busy |= late;
+    if (notice.severity == Notice::Severity::kInfo &&
+        (late || notice.code == absl::StatusCode::kNotFound))
       refusals.push_back(notice.node.empty() ? notice.text
                                              : absl::StrCat(notice.node, ": ", notice.text));
   }
@@ -237,6 +245,8 @@ std::string ProfileSession::NothingFoundText() const {
     text = absl::StrCat(target, " ended before a process of it was seen on ", where);
   } else if (wait_until_ns_.has_value()) {
     text = absl::StrCat("no process of ", target, " appeared on ", where, " in time");
+  } else if (busy) {
+    text = absl::StrCat("whether a process matches ", target, " is not known; submit it again");
   }
   if (!refusals.empty()) absl::StrAppend(&text, " (", JoinSome(refusals, "; "), ")");
   return text;

@@ -53,8 +53,19 @@ absl::Status CheckTakesTrees(const std::vector<std::string>& nodes,
   return absl::OkStatus();
 }
 
-// Profiles that the site asks for are not their user's, and have the places that are kept back.
-absl::StatusOr<ProfilePlaces> AcquirePlaces(const SubmitRequest& request, Limits& limits) {
+// All of them are users' own: what they measure takes nothing of the site's nodes.
+bool AreInUserMode(const std::vector<std::string>& nodes,
+                   const std::map<std::string, AgentFacts>& agents) {
+  return std::all_of(nodes.begin(), nodes.end(), [&](const std::string& node) {
+    const auto it = agents.find(node);
+    return it != agents.end() && it->second.user_mode;
+  });
+}
+
+// Profiles that the site asks for are not their user's, and have the places that are kept back. Those of agents in user mode alone have
+// no place of everyone's: agents cost their user nothing to start.
+absl::StatusOr<ProfilePlaces> AcquirePlaces(const SubmitRequest& request, bool in_user_mode,
+                                            Limits& limits) {
   ProfilePlaces places;
   Requester who = request.requester;
   if (request.by_site) {
@@ -63,7 +74,9 @@ absl::StatusOr<ProfilePlaces> AcquirePlaces(const SubmitRequest& request, Limits
     RETURN_IF_ERROR(limits.Check(Limit::kActiveBytesPerUser, who));
     ASSIGN_OR_RETURN(places.own, limits.Acquire(Limit::kProfilesPerUser, who));
   }
-  ASSIGN_OR_RETURN(places.all, limits.Acquire(Limit::kProfiles, who));
+  if (!in_user_mode) {
+    ASSIGN_OR_RETURN(places.all, limits.Acquire(Limit::kProfiles, who));
+  }
   return places;
 }
 
@@ -167,8 +180,8 @@ absl::StatusOr<PlannedProfile> SessionTable::Plan(const SubmitRequest& request, 
   RETURN_IF_ERROR(Authorise(request));
   RETURN_IF_ERROR(CheckAsked(request, limits_));
   PlannedProfile planned;
-  ASSIGN_OR_RETURN(planned.places, AcquirePlaces(request, limits_));
   ASSIGN_OR_RETURN(const std::vector<std::string> nodes, ChooseNodes(request));
+  ASSIGN_OR_RETURN(planned.places, AcquirePlaces(request, AreInUserMode(nodes, agents_), limits_));
   if (request.spec.target.tree) RETURN_IF_ERROR(CheckTakesTrees(nodes, agents_));
   ProfileStatus& status = planned.status;
   status.name = request.spec.name;

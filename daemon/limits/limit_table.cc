@@ -111,7 +111,7 @@ constexpr LimitRow kTable[] = {
     {.limit = Limit::kProfiles,
      .key = "limits.profiles",
      .per = LimitPer::kEveryone,
-     .what = "active profiles",
+     .what = "active profiles on the site's agents",
      .range = {.standard = 64, .low = 2, .high = 1024},
      .kept = 8,
      .instead = "wait for one to end"},

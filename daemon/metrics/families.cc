@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "core/base/log.h"
+
 namespace perfd::daemon {
 
 using prometheus::ClientMetric;
@@ -13,6 +15,8 @@ MetricFamily NewFamily(const char* name, const char* help, MetricType type) {
 }
 
 void AddSeries(MetricFamily& family, double value, MetricLabels labels) {
+  // What a terminal would obey stands there as text.
+  for (auto& label : labels) label.value = OneLine(label.value);
   ClientMetric metric;
   metric.label = std::move(labels);
   if (family.type == MetricType::Counter) {

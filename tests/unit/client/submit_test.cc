@@ -71,7 +71,7 @@ TEST(SubmitTest, AnOlderPerfdIsAskedForAFixedTime) {
 TEST(SubmitTest, SaysWhatIsNotMeasured) {
   CommandRunner perfctl;
   perfctl.Run({"submit", "--pid", "1"});
-  EXPECT_THAT(perfctl.err, HasSubstr("memory: not measured by this version"));
+  EXPECT_THAT(perfctl.err, HasSubstr("memory.trace: not measured by this version"));
 }
 
 TEST(SubmitTest, RecoverySaysWhichPromiseItLeaves) {

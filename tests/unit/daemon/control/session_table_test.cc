@@ -103,6 +103,30 @@ TEST_F(ControlTest, ActiveProfilesAreLimited) {
   EXPECT_FALSE(free(kAlice, true));
 }
 
+TEST_F(ControlTest, AgentsInUserModeTakeNoPlacesOfOthers) {
+  LimitValues low = StandardLimits();
+  low[static_cast<size_t>(Limit::kProfiles)] = 3;
+  limits_.Set(low);
+  const auto join = [&](const std::string& node, uint32_t uid) {
+    AgentFacts facts = Agent(node);
+    facts.user_mode = uid != 0;
+    facts.uid = uid;
+    Record(table_.AgentConnected(facts, now()));
+  };
+  for (uint32_t user = 2000; user < 2007; ++user) {
+    join(absl::StrCat("own", user), user);
+    for (int i = 0; i < 8; ++i) Submit(CommandSpec(), {user, "other", false});
+    EXPECT_EQ(table_.Plan({CommandSpec(), {user, "other", false}, ""}, now()).status().code(),
+              absl::StatusCode::kResourceExhausted)
+        << "their own bound";
+  }
+  EXPECT_EQ(*limits_.UsesOf(kAlice, 0)[static_cast<size_t>(Limit::kProfiles)].used, 0);
+  join("site", 0);
+  EXPECT_TRUE(table_.Plan({CommandSpec(), kAlice, ""}, now()).ok());
+  Submit();
+  EXPECT_EQ(*limits_.UsesOf(kAlice, 0)[static_cast<size_t>(Limit::kProfiles)].used, 1);
+}
+
 TEST_F(ControlTest, APlanTakesAPlaceUntilItsProfileIsOverOrItCameToNothing) {
   Connect("a");
   const SubmitRequest request{CommandSpec(), kAlice, ""};
@@ -526,6 +550,21 @@ TEST_F(ControlTest, WhenNobodyMeasuredTheRefusalIsTheReason) {
   EXPECT_THAT(Finalising()->notices.back().text,
               testing::AllOf(testing::HasSubstr("no process matches"),
                              testing::HasSubstr("b: 2 processes belong to user bob")));
+}
+
+// An agent says so at once when it has found nothing; one that has said nothing is busy.
+TEST_F(ControlTest, OfANodeThatHasNotSaidWhatItFoundNothingIsSaid) {
+  Connect("a");
+  const std::string id = Submit();
+  Report("a", id, Phase::kDiscovering);
+  Pass(11 * kSecond);
+  ASSERT_TRUE(Finalising().has_value());
+  EXPECT_EQ(Finalising()->state, ProfileState::kFailed);
+  EXPECT_THAT(
+      Finalising()->notices.back().text,
+      testing::AllOf(testing::HasSubstr("is not known; submit it again (a: had not said what "
+                                        "it found within 10 s"),
+                     testing::Not(testing::HasSubstr("no process matches"))));
 }
 
 TEST_F(ControlTest, ProfilesNobodyKnowsAreStopped) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/metrics/families.h"
 #include "daemon/metrics/metrics_page.h"
 
 namespace perfd::daemon {
@@ -148,7 +149,7 @@ TEST(Exposition, HasTheFigures) {
   EXPECT_THAT(text, HasSubstr("perfd_profile_loops{profile=\"p-000001\",state=\"refused\"} 2"));
   EXPECT_THAT(text, HasSubstr("perfd_injections_total{action=\"shadow\"} 5"));
   EXPECT_THAT(text, HasSubstr("perfd_injection_pause_seconds_total 0.5"));
-  EXPECT_THAT(text, HasSubstr("name=\"a \\\"quoted\\\"\\nname\""));
+  EXPECT_THAT(text, HasSubstr("name=\"a \\\"quoted\\\"\\\\x0aname\""));
   EXPECT_THAT(text, HasSubstr("perfd_agent_cpu_seconds_total{node=\"node1\"} 2.5"));
   EXPECT_THAT(text, HasSubstr("perfd_agent_windows_set_aside_total{node=\"node1\"} 3"));
   EXPECT_THAT(text, HasSubstr("perfd_agents_ring_bytes_max 65536"));
@@ -192,6 +193,12 @@ TEST(Exposition, ShowsHowFarAProfileIs) {
                            "perfd_profile_missing_ratio{", "perfd_loop_rank_imbalance_ratio{",
                            "perfd_loop_memory_beyond_l2_ratio{", "perfd_loop_dtlb_walks_ratio{"})
     EXPECT_THAT(text, Not(HasSubstr(name)));
+}
+
+TEST(Exposition, ControlBytesOfNamesStandThereAsText) {
+  prometheus::MetricFamily family = NewFamily("x", "y", prometheus::MetricType::Gauge);
+  AddSeries(family, 1, {{"file", "a\x1b]0;b\x07\n"}});
+  EXPECT_EQ(family.metric[0].label[0].value, "a\\x1b]0;b\\x07\\x0a");
 }
 
 TEST(Exposition, ShowsTheOutcomeOfAProfile) {
