@@ -100,7 +100,9 @@ class Matcher {
     const absl::StatusOr<ProcessStamp> stamp = procfs_.Stamp(pid);
     if (!stamp.ok()) {
       // Processes come and go while /proc is read: only a pid that was named is worth a word.
-      if (scope_.Names(pid)) matches->rejected.push_back({pid, stamp.status()});
+      if (scope_.Names(pid))
+        matches->rejected.push_back(
+            {pid, scope_.hides_others ? NotYours(scope_, pid) : stamp.status()});
       return;
     }
     // A shadow of a rank (agent/shadow) looks like one, but ends without a word to its parent.
@@ -144,7 +146,7 @@ absl::Status NothingFound(const std::string& node, const Scope& scope, const Mat
   const std::map<uint32_t, int>& foreign = matches.foreign;
   const std::string left_out = LeftOut(matches.silent);
   const std::string more = left_out.empty() ? "" : "; " + left_out;
-  if (foreign.empty())
+  if (foreign.empty() || scope.hides_others)
     return absl::NotFoundError(absl::StrCat("no process on ", node, " matches the target", more));
   std::vector<std::string> owners;
   owners.reserve(foreign.size());
@@ -203,7 +205,7 @@ absl::StatusOr<Discovery> RankFinder::Find(const TargetSpec& target,
                                            const std::vector<RankRange>& ranks,
                                            const Requester& requester, ProcessScan* scan) const {
   RETURN_IF_ERROR(CheckTarget(target));
-  Scope scope{&target, &requester, requester.uid};
+  Scope scope{&target, &requester, requester.uid, !requester.privileged && HidesProcesses(procfs_)};
   if (!target.user.empty()) {
     ASSIGN_OR_RETURN(scope.wanted_uid, UserId(target.user));
   }

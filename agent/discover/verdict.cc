@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "core/base/status_macros.h"
 
 namespace perfd::agent {
@@ -18,6 +20,8 @@ std::string Who(const Candidate& candidate) {
 
 // Of processes of others not even the name is told.
 absl::Status CheckOwner(const Scope& scope, const Candidate& candidate) {
+  if (scope.hides_others && !MayProfile(scope, candidate.uid))
+    return NotYours(scope, candidate.pid);
   const std::string who =
       MayProfile(scope, candidate.uid) ? Who(candidate) : absl::StrCat("process ", candidate.pid);
   return CheckRequester(candidate.admission, *scope.requester, who);
@@ -139,6 +143,23 @@ bool Scope::Names(int32_t pid) const {
 
 bool MayProfile(const Scope& scope, uint32_t uid) {
   return uid == scope.requester->uid || scope.requester->privileged;
+}
+
+bool HidesProcesses(const ProcFs& procfs) {
+  const auto mounts = procfs.Mounts();
+  if (!mounts.ok()) return false;
+  return std::any_of(mounts->begin(), mounts->end(), [](const MountEntry& mount) {
+    if (mount.type != "proc" || mount.directory != "/proc") return false;
+    for (const absl::string_view option : absl::StrSplit(mount.options, ','))
+      if (absl::StartsWith(option, "hidepid=") && option != "hidepid=0" && option != "hidepid=off")
+        return true;
+    return false;
+  });
+}
+
+absl::Status NotYours(const Scope& scope, int32_t pid) {
+  return absl::NotFoundError(
+      absl::StrCat("process ", pid, ": there is none of ", UserText(scope.requester->uid)));
 }
 
 Verdict Judge(const ProcFs& procfs, const Scope& scope, int32_t pid, const ProcessStamp& stamp) {

@@ -171,6 +171,27 @@ TEST_F(RankFinderTest, ACommandThatOnlyOthersRunIsNotFoundAndSaysSo) {
   EXPECT_THAT(std::string(none.message()), HasSubstr("belong to others"));
 }
 
+TEST_F(RankFinderTest, WhereProcessesAreHiddenNothingIsSaidOfThoseOfOthers) {
+  Add({.pid = 5, .uid = 4000002});
+  const auto reason = [&](int32_t pid) {
+    const auto found = Find(Pids({pid}));
+    return found.ok() && found->rejected.size() == 1
+               ? std::string(found->rejected[0].reason.message())
+               : found.status().ToString();
+  };
+  for (const char* options : {"rw,hidepid=2", "rw,nosuid,hidepid=invisible,gid=7", "hidepid=1"}) {
+    proc_.Write("mounts", absl::StrCat("proc /proc proc ", options, " 0 0\n"));
+    EXPECT_EQ(Find(Command("app")).status().message(), "no process on node1 matches the target");
+    EXPECT_EQ(reason(5), "process 5: there is none of uid 4000001");
+    EXPECT_EQ(reason(6), "process 6: there is none of uid 4000001") << "nor is there one at all";
+    EXPECT_THAT(std::string(Find(Command("app"), kRoot).status().message()),
+                HasSubstr("1 of uid 4000002"))
+        << options;
+  }
+  proc_.Write("mounts", "proc /proc proc rw,hidepid=0 0 0\nproc /jail/proc proc hidepid=2 0 0\n");
+  EXPECT_THAT(reason(5), HasSubstr("belongs to uid 4000002"));
+}
+
 TEST_F(RankFinderTest, RefusesSetuidAndSetgidProgramsToAllButThePrivileged) {
   Add({.pid = 5, .effective_uid = 0});
   Add({.pid = 6, .effective_gid = 0});
