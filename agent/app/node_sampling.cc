@@ -12,26 +12,11 @@
 #include "core/base/status_macros.h"
 
 namespace perfd::agent {
-
-// Some 0.1 s of reading. Modules that are loaded later bring no way into the kernel.
-std::shared_ptr<const KernelCauses> NodeSampling::CausesOnce(const ProcFs& procfs) {
-  constexpr size_t kMostBytes = size_t{64} << 20;
-  MutexLock lock(&mutex_);
-  if (causes_ != nullptr) return causes_;
-  const auto symbols = ReadWholeFile(procfs.root() + "/kallsyms", kMostBytes);
-  causes_ = std::make_shared<const KernelCauses>(KernelCauses::Parse(symbols.value_or("")));
-  if (!causes_->known())
-    LogInfo(
-        "kernel time is not told apart by cause: the kernel's symbols may not be seen "
-        "(kernel.kptr_restrict, CAP_SYSLOG)");
-  return causes_;
-}
+namespace {
 
 // What can be changed is said; that there is no such event is for the doctor to say.
-std::vector<AccessEvent> NodeSampling::AccessesOf(const MemorySpec& wanted,
-                                                  const SamplingOptions& options,
-                                                  const ProcFs& procfs,
-                                                  std::vector<Notice>* left_out) {
+std::vector<AccessEvent> AccessesOf(const MemorySpec& wanted, const SamplingOptions& options,
+                                    const ProcFs& procfs, std::vector<Notice>* left_out) {
   if (wanted.latency_threshold_cycles == 0) return {};
   const MemoryEventPlan plan = PlanMemoryEvents(
       "/sys", static_cast<uint64_t>(wanted.latency_threshold_cycles), ProbePerfEvent);
@@ -51,6 +36,22 @@ std::vector<AccessEvent> NodeSampling::AccessesOf(const MemorySpec& wanted,
   AccessTrial trial = TryAccesses(*time, plan.events);
   if (!trial.why_not_all.ok()) say(std::string(trial.why_not_all.message()));
   return std::move(trial.open);
+}
+
+}  // namespace
+
+// Some 0.1 s of reading. Modules that are loaded later bring no way into the kernel.
+std::shared_ptr<const KernelCauses> NodeSampling::CausesOnce(const ProcFs& procfs) {
+  constexpr size_t kMostBytes = size_t{64} << 20;
+  MutexLock lock(&mutex_);
+  if (causes_ != nullptr) return causes_;
+  const auto symbols = ReadWholeFile(procfs.root() + "/kallsyms", kMostBytes);
+  causes_ = std::make_shared<const KernelCauses>(KernelCauses::Parse(symbols.value_or("")));
+  if (!causes_->known())
+    LogInfo(
+        "kernel time is not told apart by cause: the kernel's symbols may not be seen "
+        "(kernel.kptr_restrict, CAP_SYSLOG)");
+  return causes_;
 }
 
 absl::StatusOr<OpenedSource> NodeSampling::Open(SamplingOptions options, const MemorySpec& memory,

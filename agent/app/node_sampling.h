@@ -7,7 +7,6 @@
 #define AGENT_APP_NODE_SAMPLING_H_
 
 #include <memory>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
@@ -33,9 +32,6 @@ class NodeSampling {
   const RingBudget& rings() const { return rings_; }
 
  private:
-  static std::vector<AccessEvent> AccessesOf(const MemorySpec& wanted,
-                                             const SamplingOptions& options, const ProcFs& procfs,
-                                             std::vector<Notice>* left_out);
   std::shared_ptr<const KernelCauses> CausesOnce(const ProcFs& procfs);
 
   SamplingCosts costs_;

@@ -102,7 +102,7 @@ class Matcher {
       // Processes come and go while /proc is read: only a pid that was named is worth a word.
       if (scope_.Names(pid))
         matches->rejected.push_back(
-            {pid, scope_.hides_others ? NotYours(scope_, pid) : stamp.status()});
+            {pid, HidesOthers(procfs_, scope_) ? NotYours(scope_, pid) : stamp.status()});
       return;
     }
     // A shadow of a rank (agent/shadow) looks like one, but ends without a word to its parent.
@@ -142,11 +142,12 @@ class Matcher {
   ProcessScan* const scan_;
 };
 
-absl::Status NothingFound(const std::string& node, const Scope& scope, const Matches& matches) {
+absl::Status NothingFound(const ProcFs& procfs, const std::string& node, const Scope& scope,
+                          const Matches& matches) {
   const std::map<uint32_t, int>& foreign = matches.foreign;
   const std::string left_out = LeftOut(matches.silent);
   const std::string more = left_out.empty() ? "" : "; " + left_out;
-  if (foreign.empty() || scope.hides_others)
+  if (foreign.empty() || HidesOthers(procfs, scope))
     return absl::NotFoundError(absl::StrCat("no process on ", node, " matches the target", more));
   std::vector<std::string> owners;
   owners.reserve(foreign.size());
@@ -205,7 +206,7 @@ absl::StatusOr<Discovery> RankFinder::Find(const TargetSpec& target,
                                            const std::vector<RankRange>& ranks,
                                            const Requester& requester, ProcessScan* scan) const {
   RETURN_IF_ERROR(CheckTarget(target));
-  Scope scope{&target, &requester, requester.uid, !requester.privileged && HidesProcesses(procfs_)};
+  Scope scope{&target, &requester, requester.uid};
   if (!target.user.empty()) {
     ASSIGN_OR_RETURN(scope.wanted_uid, UserId(target.user));
   }
@@ -221,7 +222,7 @@ absl::StatusOr<Discovery> RankFinder::Find(const TargetSpec& target,
   // Before they take a number.
   if (scan->follows_job() && !target.tree) DropWrappers(&matches.accepted);
   if (matches.accepted.empty() && matches.rejected.empty() && discovery.launchers.empty()) {
-    return NothingFound(node_, scope, matches);
+    return NothingFound(procfs_, node_, scope, matches);
   }
   discovery.job_ids = JobIds(matches.accepted);
   if (target.command) RETURN_IF_ERROR(ChooseJob(&scan->job_id(), &matches.accepted));

@@ -19,8 +19,8 @@ std::string Who(const Candidate& candidate) {
 }
 
 // Of processes of others not even the name is told.
-absl::Status CheckOwner(const Scope& scope, const Candidate& candidate) {
-  if (scope.hides_others && !MayProfile(scope, candidate.uid))
+absl::Status CheckOwner(const ProcFs& procfs, const Scope& scope, const Candidate& candidate) {
+  if (!MayProfile(scope, candidate.uid) && HidesOthers(procfs, scope))
     return NotYours(scope, candidate.pid);
   const std::string who =
       MayProfile(scope, candidate.uid) ? Who(candidate) : absl::StrCat("process ", candidate.pid);
@@ -93,7 +93,7 @@ class Judgement {
     if (!belongs) {
       if (!candidate.has_executable) return absl::OkStatus();
       RETURN_IF_ERROR(ReadRights(procfs_, &candidate));
-      if (!CheckOwner(scope_, candidate).ok()) return absl::OkStatus();
+      if (!CheckOwner(procfs_, scope_, candidate).ok()) return absl::OkStatus();
       if (!IsStuck(candidate)) RETURN_IF_ERROR(ReadEnvironment(procfs_, &candidate));
       belongs = BelongsToSlurmJob(candidate, job);
     }
@@ -111,12 +111,12 @@ class Judgement {
     Candidate& candidate = out->candidate;
     out->kind = Kind::kRejected;
     if (!MayProfile(scope_, candidate.uid)) {
-      out->reason = CheckOwner(scope_, candidate);
+      out->reason = CheckOwner(procfs_, scope_, candidate);
       return absl::OkStatus();
     }
     RETURN_IF_ERROR(ReadRights(procfs_, &candidate));
     if (candidate.executable.empty()) RETURN_IF_ERROR(ReadExecutable(procfs_, &candidate));
-    out->reason = CheckOwner(scope_, candidate);
+    out->reason = CheckOwner(procfs_, scope_, candidate);
     if (!out->reason.ok()) return absl::OkStatus();
     if (!IsStuck(candidate)) RETURN_IF_ERROR(ReadEnvironment(procfs_, &candidate));
     if (IsStuck(candidate)) {
@@ -145,7 +145,8 @@ bool MayProfile(const Scope& scope, uint32_t uid) {
   return uid == scope.requester->uid || scope.requester->privileged;
 }
 
-bool HidesProcesses(const ProcFs& procfs) {
+bool HidesOthers(const ProcFs& procfs, const Scope& scope) {
+  if (scope.requester->privileged) return false;
   const auto mounts = procfs.Mounts();
   if (!mounts.ok()) return false;
   return std::any_of(mounts->begin(), mounts->end(), [](const MountEntry& mount) {

@@ -22,8 +22,6 @@ struct Scope {
   const TargetSpec* target;
   const Requester* requester;
   uint32_t wanted_uid;  // only for targets by command
-  // Of processes of others is not said that they are there: the system hides them (HidesProcesses).
-  bool hides_others = false;
 
   // By its pid: then everything about it is worth a word.
   bool Names(int32_t pid) const;
@@ -32,8 +30,9 @@ struct Scope {
 // Of its owner alone: the process may have borrowed rights (setuid) all the same.
 bool MayProfile(const Scope& scope, uint32_t uid);
 
-// Users do not see each other's processes here. Source: proc(5), mount option hidepid.
-bool HidesProcesses(const ProcFs& procfs);
+// Whoever asks does not see the processes of others here: then it is not said that they are there. Reads /proc/mounts, which may be
+// long: only for who has something to say of them. Source: proc(5), mount option hidepid.
+bool HidesOthers(const ProcFs& procfs, const Scope& scope);
 // What is said of a pid that there is not, where others' are hidden.
 absl::Status NotYours(const Scope& scope, int32_t pid);
 

@@ -10,7 +10,6 @@ void AccessEvents::Add(FurtherEvent event, uint64_t step) {
   events_.push_back({.event = std::move(event), .step = step});
 }
 
-// What does not tell its period has been opened with another one.
 uint64_t AccessEvents::PeriodOf(size_t event, uint64_t told) const {
   const perf_event_attr& attr = at(event - 1).attr;
   return (attr.sample_type & PERF_SAMPLE_PERIOD) != 0 ? told : attr.sample_period;
