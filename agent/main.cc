@@ -10,6 +10,9 @@
 
 #include "agent/app/agent_flags.h"
 #include "agent/app/agent_life.h"
+#include "agent/app/guarded_proc.h"
+#include "agent/app/leftovers/heal.h"
+#include "agent/app/leftovers/heal_after.h"
 #include "agent/app/node_agent.h"
 #include "agent/app/reader_source.h"
 #include "agent/replay/replay_agent.h"
@@ -49,6 +52,14 @@ int Doctor(const AgentOptions& options) {
     ok &= check.ok || check.optional;
   }
   return ok ? 0 : 1;
+}
+
+int HealRanks(const AgentFlags& flags) {
+  HealOptions options = NodeAgent::HealingOf(flags.options);
+  if (!flags.heal.after_agent) return Heal(options, flags.heal);
+  const SystemClock clock;
+  options.answers = Answers(GuardedProc(options.reader_binary, clock));
+  return HealAfterAgent(kHelperSocket, options);
 }
 
 int Serve(AgentFlags flags, int argc, char** argv) {
@@ -118,7 +129,7 @@ int Main(int argc, char** argv) {
     return 1;
   }
   if (flags.command == AgentCommand::kDoctor) return Doctor(flags.options);
-  if (flags.command == AgentCommand::kHeal) return Heal(flags.options, flags.heal);
+  if (flags.command == AgentCommand::kHeal) return HealRanks(flags);
   if (flags.command == AgentCommand::kReplay) return Replay(flags);
   return Serve(std::move(flags), argc, argv);
 }

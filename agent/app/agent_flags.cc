@@ -107,8 +107,9 @@ void DeclareNode(CLI::App& app, AgentFlags& flags) {
                "let requests ask for recovery mode: variants of very short loops run in the ranks' "
                "own threads");
   app.add_flag("--user-mode", options.user_mode, "serve only one's own processes, without root");
-  app.add_option("--replay", flags.replay.files,
-                 "a recording (perf.data) that is a node of its own, for one's own profiles; may be repeated");
+  app.add_option(
+      "--replay", flags.replay.files,
+      "a recording (perf.data) that is a node of its own, for one's own profiles; may be repeated");
   app.add_option("--as", flags.replay.nodes, "the name of that node [the file's]; may be repeated");
 }
 
@@ -139,6 +140,7 @@ bool ParseOver(int argc, char** argv, AgentFlags* flags, int* exit_code) {
   auto* heal = app.add_subcommand("heal", "take out of ranks what an agent left there");
   heal->add_option("pid", flags->heal.pids, "processes");
   heal->add_flag("--all", flags->heal.all, "every rank of this node");
+  heal->add_flag("--after-agent", flags->heal.after_agent, "")->group("");  // not for people
   auto* doctor = app.add_subcommand("doctor", "check what this node needs");
   try {
     app.parse(argc, argv);
@@ -184,11 +186,13 @@ absl::Status CompleteReplay(AgentFlags* flags) {
   for (const std::string& node : replay.nodes) {
     if (node.empty() || NodeOfFile(node) != node || node.front() == '.')
       return absl::InvalidArgumentError(absl::StrCat(
-          "--as ", node, ": a name of letters, digits, '.', '-' and '_' that does not begin with '.'"));
+          "--as ", node,
+          ": a name of letters, digits, '.', '-' and '_' that does not begin with '.'"));
   }
   const std::set<std::string> once(replay.nodes.begin(), replay.nodes.end());
   if (once.size() < replay.nodes.size())
-    return absl::InvalidArgumentError("two recordings cannot be the same node: name them with --as");
+    return absl::InvalidArgumentError(
+        "two recordings cannot be the same node: name them with --as");
   flags->command = AgentCommand::kReplay;
   flags->options.user_mode = true;
   return absl::OkStatus();

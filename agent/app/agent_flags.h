@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "agent/app/heal.h"
+#include "agent/app/leftovers/heal.h"
 #include "agent/app/node_agent.h"
 
 namespace perfd::agent {

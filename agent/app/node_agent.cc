@@ -13,14 +13,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "agent/app/guarded_proc.h"
 #include "agent/app/reader_source.h"
 #include "agent/doctor/injection_check.h"
 #include "agent/experiment/node_experimenter.h"
 #include "agent/experiment/preparation.h"
 #include "agent/link/link_codec.h"
 #include "agent/pipeline/cost/own_cpu.h"
-#include "agent/procfs/guarded/file_server.h"
-#include "agent/procfs/guarded/guarded_files.h"
 #include "agent/reader/unwind_client.h"
 #include "agent/sample/event_choice.h"
 #include "agent/sample/ring/perf_event.h"
@@ -83,21 +82,6 @@ int ThreadsOf(const Discovery& discovery, const ProcFs& procfs) {
   return static_cast<int>(std::min<size_t>(threads, INT_MAX));
 }
 
-// Without it, reads of other processes' memory fail.
-GuardedFiles::StartServer FileServer(const std::string& reader_binary) {
-  return [reader_binary](int socket) {
-    return StartHelper({"reader of /proc", reader_binary, {kFilesMode}}, socket);
-  };
-}
-
-// Whoever waits for the memory of a process waits for its command line, too.
-std::function<absl::Status(int32_t)> Answers(const ProcFs& procfs) {
-  return [procfs](int32_t pid) {
-    const absl::Status read = procfs.CommandLine(pid).status();
-    return absl::IsUnavailable(read) ? read : absl::OkStatus();
-  };
-}
-
 AnonymousPorts PortsOf(const ProcFs& procfs, const Clock& clock) {
   return {.read_memory =
               [procfs](int32_t pid, RuntimeAddress at, size_t bytes) {
@@ -119,6 +103,13 @@ SamplingOptions OptionsOf(const ProfileSpec& spec, const Discovery& discovery,
   return options;
 }
 
+std::unique_ptr<HealAfter> StartHealAfter(const AgentOptions& options) {
+  auto started = HealAfter::Start(NodeAgent::HealingOf(options));
+  if (started.ok()) return *std::move(started);
+  LogWarning("if this agent is killed, its jumps stay in ranks: {}", Text(started.status()));
+  return nullptr;
+}
+
 const Journal* JournalOf(const HeldJournals* held) {
   return held == nullptr ? nullptr : &held->journal;
 }
@@ -128,7 +119,7 @@ const Journal* JournalOf(const HeldJournals* held) {
 NodeAgent::NodeAgent(AgentOptions options, std::unique_ptr<Spool> spool)
     : options_(std::move(options)),
       inject_(options_.inject),
-      procfs_("/proc", std::make_shared<GuardedFiles>(FileServer(options_.reader_binary), clock_)),
+      procfs_(GuardedProc(options_.reader_binary, clock_)),
       finder_(procfs_, options_.node),
       spool_(std::move(spool)) {}
 
@@ -137,8 +128,9 @@ absl::StatusOr<std::unique_ptr<NodeAgent>> NodeAgent::Create(AgentOptions option
   if (::access(options.reader_binary.c_str(), X_OK) != 0)
     return absl::NotFoundError(absl::StrCat(
         options.reader_binary, " is missing; install it beside perf-agent or give --reader"));
-  options.tracer_binary = TracerBinary(options);
-  options.journal_directory = JournalDirectory(options);
+  HealOptions healing = HealingOf(options);
+  options.tracer_binary = healing.tracer_binary;
+  options.journal_directory = healing.journal_directory;
   if (options.spool_directory.empty()) return absl::InvalidArgumentError(kNoFolder);
   const SpoolUsers users = options.user_mode ? SpoolUsers::kOne : SpoolUsers::kMany;
   ASSIGN_OR_RETURN(auto spool,
@@ -173,10 +165,13 @@ absl::Status NodeAgent::OpenJournals() {
   const auto answers = Answers(procfs_);
   auto journals = AdoptJournals(options_.journal_directory, options_.tracer_binary, answers);
   if (absl::IsFailedPrecondition(journals.status())) return journals.status();
-  if (journals.ok())
+  if (journals.ok()) {
+    // A service manager starts an agent that was killed again; nobody does that for a user's.
+    if (options_.user_mode && options_.inject) (*journals)->heal_after = StartHealAfter(options_);
     journals_ = *std::move(journals);
-  else
+  } else {
     LogWarning("no loop will be altered: {}; give --journal-dir", Text(journals.status()));
+  }
   inject_ = options_.inject && journals_ != nullptr;
   late_ = std::make_unique<LateHealer>(
       LateHealerOptions{.heal = HealByJournal({.program = options_.tracer_binary, .arguments = {}},
@@ -192,14 +187,18 @@ absl::Status NodeAgent::OpenJournals() {
   return absl::OkStatus();
 }
 
-std::string NodeAgent::TracerBinary(const AgentOptions& options) {
-  return options.tracer_binary.empty() ? BesideThisProgram(kTracerName) : options.tracer_binary;
-}
-
-std::string NodeAgent::JournalDirectory(const AgentOptions& options) {
-  if (!options.journal_directory.empty() || options.spool_directory.empty())
-    return options.journal_directory;
-  return options.spool_directory + "-journal";
+HealOptions NodeAgent::HealingOf(const AgentOptions& options) {
+  const auto program = [](const std::string& given, const char* name) {
+    return given.empty() ? BesideThisProgram(name) : given;
+  };
+  HealOptions healing;
+  healing.reader_binary = program(options.reader_binary, kReaderName);
+  healing.tracer_binary = program(options.tracer_binary, kTracerName);
+  healing.disable_file = options.disable_file;
+  healing.journal_directory = options.journal_directory;
+  if (healing.journal_directory.empty() && !options.spool_directory.empty())
+    healing.journal_directory = options.spool_directory + "-journal";
+  return healing;
 }
 
 NodeAgent::~NodeAgent() {
@@ -312,9 +311,9 @@ void NodeAgent::OnStop(const std::string& profile_id) {
 
 NodeCheckOptions NodeAgent::CheckOptions(const AgentOptions& options) {
   NodeCheckOptions checks;
-  checks.reader_binary =
-      options.reader_binary.empty() ? BesideThisProgram(kReaderName) : options.reader_binary;
-  checks.tracer_binary = TracerBinary(options);
+  HealOptions healing = HealingOf(options);
+  checks.reader_binary = std::move(healing.reader_binary);
+  checks.tracer_binary = std::move(healing.tracer_binary);
   checks.disable_file = options.disable_file;
   checks.inject = options.inject;
   checks.steady_clock = TscIsInvariant();

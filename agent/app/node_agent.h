@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "agent/app/leftovers.h"
+#include "agent/app/leftovers/heal.h"
+#include "agent/app/leftovers/leftovers.h"
 #include "agent/app/node_sampling.h"
 #include "agent/discover/rank_finder.h"
 #include "agent/doctor/node_checks.h"
@@ -25,11 +26,6 @@
 #include "core/base/clock.h"
 
 namespace perfd::agent {
-
-// When neither the flags nor the environment say where the agent may write.
-inline constexpr char kNoFolder[] =
-    "none of XDG_STATE_HOME, HOME and XDG_RUNTIME_DIR names a folder of yours: give --spool-dir, "
-    "in a folder that nobody else can write";
 
 struct AgentOptions {
   DialOptions dial;
@@ -51,9 +47,8 @@ class NodeAgent final : public LinkHandler, public SessionOutput {
   static absl::StatusOr<std::unique_ptr<NodeAgent>> Create(AgentOptions options);
   // What this node has and lacks, without an agent.
   static std::vector<NodeCheck> Check(const AgentOptions& options);
-  // The options, or their defaults.
-  static std::string TracerBinary(const AgentOptions& options);
-  static std::string JournalDirectory(const AgentOptions& options);
+  // What it needs to take out of ranks what an agent with these options left there.
+  static HealOptions HealingOf(const AgentOptions& options);
   ~NodeAgent() override;
 
   void Tick();

@@ -7,7 +7,7 @@
 namespace perfd::agent {
 
 void AccessEvents::Add(FurtherEvent event, uint64_t step) {
-  events_.push_back({.event = std::move(event), .step = step});
+  events_.push_back({.event = event, .step = step});
 }
 
 uint64_t AccessEvents::PeriodOf(size_t event, uint64_t told) const {

@@ -211,7 +211,7 @@ absl::Status ThreadRings::AddCgroup(const std::string& directory) {
     }
     // Later the cgroup may be gone.
     opened->ring.AddSideband(opened->attr, target).IgnoreError();
-    const absl::Status added = Add(*std::move(opened), target, 0);
+    absl::Status added = Add(*std::move(opened), target, 0);
     if (!added.ok()) {
       rings_.clear();
       return added;
@@ -228,7 +228,7 @@ void ThreadRings::ReportLate(int32_t pid, int32_t tid) {
 
 absl::Status ThreadRings::OpenThread(int32_t pid, int32_t tid, bool announced) {
   if (!processes_.contains(pid) || HasRing(tid)) return absl::OkStatus();
-  const absl::Status status = Open(pid, tid);
+  absl::Status status = Open(pid, tid);
   // A thread that is listed but cannot be opened any more is ending: it was sampled until now, or has been announced.
   const bool was_missed = announced || !absl::IsNotFound(status);
   if (was_missed && !told_late_.contains(tid)) {

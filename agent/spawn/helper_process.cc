@@ -170,6 +170,11 @@ std::string EndHelper(pid_t pid, int grace_ms) {
   return Reap(pid);
 }
 
+void AwaitHelper(pid_t pid, int wait_ms) {
+  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (AwaitEnd(process, wait_ms)) Reap(pid);
+}
+
 bool KillHelper(pid_t pid, int wait_ms) {
   const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   ::kill(pid, SIGKILL);

@@ -1,7 +1,8 @@
 // agent/spawn/helper_process.h - starts and ends the processes that work for the agent: readers and the tracer.
 //
 // Shape    StartHelper -> pid, with the socket on descriptor kHelperSocket, nothing else inherited but standard error.
-//          EndHelper kills the process if it still runs, reaps it and tells how it ended. HelpersCpuNs is what they have used.
+//          EndHelper kills the process if it still runs, reaps it and tells how it ended; AwaitHelper does not kill. HelpersCpuNs
+//          is what they have used.
 // Errors   kFailedPrecondition (the program cannot be executed), kResourceExhausted (no socket).
 // Threads  thread-safe: posix_spawn is safe with threads. Helpers die with the thread that started them (PDEATHSIG, set by them).
 // Source   posix_spawn(3), pidfd_open(2), wait4(2), clock_getcpuclockid(3), socketpair(2).
@@ -45,6 +46,9 @@ void AdoptHelper(pid_t pid);
 
 // E.g. "exit status 1" or "signal 9 (Killed)". Waits `grace_ms` for it to end by itself, and a bounded time after SIGKILL.
 std::string EndHelper(pid_t pid, int grace_ms);
+
+// Reaps it once it has ended by itself; one that goes on after `wait_ms` is left.
+void AwaitHelper(pid_t pid, int wait_ms);
 
 // Kills it and waits so long for its end; false: it waits for something that no signal ends, and is not reaped.
 bool KillHelper(pid_t pid, int wait_ms);

@@ -1,6 +1,7 @@
 #include "core/base/log.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
@@ -116,6 +117,7 @@ void InitLog(absl::string_view program, LogLevel lowest) {
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e %n %^%l%$ %v");
   logger->set_level(ToSpdlog(lowest));
   spdlog::set_default_logger(std::move(logger));
+  ::signal(SIGPIPE, SIG_IGN);  // who reads the log may have gone: that ends nobody
 }
 
 void SetLogLevel(LogLevel lowest) {

@@ -15,7 +15,6 @@
 namespace perfd::daemon {
 
 absl::StatusOr<StopSignal> StopSignal::Catch() {
-  ::signal(SIGPIPE, SIG_IGN);
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);

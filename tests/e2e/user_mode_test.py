@@ -7,6 +7,7 @@ import os
 import pathlib
 import pwd
 import shutil
+import signal
 import subprocess
 import time
 
@@ -14,7 +15,7 @@ import pytest
 
 import cluster
 import nodes
-from cluster import BIN, Cluster, PUPPETS, wait_until
+from cluster import BIN, Cluster, PUPPETS, promised, wait_until
 from promises_test import Rank, differences, unaltered
 from worse_days_test import check_sums, error_of, forbid_perf
 
@@ -86,6 +87,14 @@ def readable(person, beside, folder, names):
     return copies
 
 
+def check_ends(person, word):
+    """No process of this person with this word on its command line is left."""
+    def left():
+        mine = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if owner(pid) == person.uid]
+        return [pid for pid in mine if word in command_line(pid)]
+    wait_until(lambda: not left(), 8, f"{word} has ended")
+
+
 def check_nothing_left(person):
     def left():
         return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if owner(pid) == person.uid]
@@ -154,7 +163,7 @@ class Own(Cluster):
                                      self.stop, 1])
         assert alone.wait(120) == 0, self.log("alone")
         expected = sorted(line for line in self.log("alone").splitlines() if line.startswith('{"rank"'))
-        cluster.promised(sorted(rows) == expected, (rows, expected))
+        promised(sorted(rows) == expected, (rows, expected))
 
     def notices(self, profile):
         return " | ".join(n["text"] for n in self.json("status", profile)["notices"])
@@ -233,27 +242,74 @@ def test_an_own_job_without_root():
         profile_own_job(c, level < 2)
 
 
+class Altered:
+    """A job of a person with a jump of ours in it."""
+
+    def __init__(self, c):
+        self.c = c
+        c.start_agents()
+        self.job = c.start_job()
+        time.sleep(1)
+        self.before = {pid: Rank(pid).all() for pid in c.ranks}
+        profile = c.submit("--command", "fleet", "--duration", "20s", "--variants", "LS,FP,NO_DIV", "--overhead", "20%")
+        c.wait_state(profile, ("INJECTING",), 30)
+        wait_until(self.texts, 15, "a jump is in a rank", 0.01)
+
+    def texts(self):
+        """Of these ranks the text is not as before."""
+        return {pid for pid in self.c.ranks if Rank(pid).text() != self.before[pid]["text"]}
+
+    def is_as_before(self, seconds):
+        def found():
+            each = {pid: differences(self.before[pid], Rank(pid).all()) for pid in self.c.ranks}
+            return {pid: what for pid, what in each.items() if what}
+        end = time.monotonic() + seconds
+        while found() and time.monotonic() < end:
+            time.sleep(0.05)
+        promised(not found(), (found(), self.c.log("agent-all")))
+
+    def agent(self):
+        mine = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if owner(pid) == self.c.person.uid]
+        (pid,) = [pid for pid in mine if command_line(pid).endswith(b"/perf-agent\0--user-mode\0") and b"mpirun" not in command_line(pid)]
+        return pid
+
+
 def test_mpirun_ends_its_agent_in_mid_measurement():
     """mpirun gives a program that it ends a second: then it kills. The ranks are as they were, and run on."""
     with made_user() as person, Own(person) as c:
-        c.start_agents()
-        job = c.start_job()
-        time.sleep(1)
-        before = {pid: Rank(pid).all() for pid in c.ranks}
-        profile = c.submit("--command", "fleet", "--duration", "20s", "--variants", "LS,FP,NO_DIV", "--overhead", "20%")
-        c.wait_state(profile, ("INJECTING",), 30)
-        wait_until(lambda: any(Rank(pid).text() != before[pid]["text"] for pid in c.ranks), 15, "a jump is in a rank", 0.01)
+        altered = Altered(c)
         c.agents["all"].terminate()
         c.agents["all"].wait(15)
+        altered.is_as_before(8)
+        c.ends_right(altered.job)
 
-        def altered():
-            found = {pid: differences(before[pid], Rank(pid).all()) for pid in c.ranks}
-            return {pid: what for pid, what in found.items() if what}
-        end = time.monotonic() + 8
-        while altered() and time.monotonic() < end:
-            time.sleep(0.05)
-        assert not altered(), altered()
-        c.ends_right(job)
+
+@pytest.mark.small
+def test_an_agent_that_is_killed():
+    """Nobody starts it again: a process that outlives it takes its jumps out, and then ends as well."""
+    with made_user() as person, Own(person) as c:
+        altered = Altered(c)
+        os.kill(altered.agent(), signal.SIGKILL)
+        c.agents["all"].wait(15)
+        altered.is_as_before(8)
+        check_ends(person, b"--after-agent")
+        c.ends_right(altered.job)
+
+
+def test_a_killed_agent_and_a_rank_that_stands_still():
+    """What its owner has stopped is left in peace, and mended when it runs again."""
+    with made_user() as person, Own(person) as c:
+        altered = Altered(c)
+        (rank, *_) = altered.texts()
+        os.kill(rank, signal.SIGSTOP)
+        os.kill(altered.agent(), signal.SIGKILL)
+        c.agents["all"].wait(15)
+        time.sleep(3)
+        assert rank in altered.texts() and pathlib.Path(f"/proc/{rank}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
+        os.kill(rank, signal.SIGCONT)
+        altered.is_as_before(12)
+        check_ends(person, b"--after-agent")
+        c.ends_right(altered.job)
 
 
 def test_a_number_without_a_name():

@@ -84,6 +84,7 @@ TEST_F(SamplingRights, RingsShrinkUntilEveryThreadHasOne) {
     const auto count = static_cast<int>(std::min<uint64_t>(room / 2 / (2 * PageBytes()), 200));
     std::atomic<bool> over = false;
     std::vector<std::thread> threads;
+    threads.reserve(static_cast<size_t>(count));
     for (int i = 0; i < count; ++i) threads.emplace_back([&] { over.wait(false); });
     SystemClock clock;
     auto source = PerfSampleSource::Create({.event = "cpu-clock"}, ProcFs(), &clock);

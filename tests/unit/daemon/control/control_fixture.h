@@ -54,7 +54,7 @@ class ControlTest : public testing::Test {
     auto planned = table_.Plan({spec, who, ""}, now());
     EXPECT_TRUE(planned.ok()) << planned.status();
     if (!planned.ok()) return "";
-    const std::string id = absl::StrCat("p-", 100 + ++submitted_);
+    std::string id = absl::StrCat("p-", 100 + ++submitted_);
     planned->status.id = id;
     Record(table_.Add(*std::move(planned), now()));
     return id;

@@ -1,4 +1,4 @@
-#include "agent/app/heal.h"
+#include "agent/app/leftovers/heal.h"
 
 #include <cstdio>
 
@@ -8,12 +8,12 @@
 
 namespace perfd::agent {
 
-int Heal(const AgentOptions& options, const HealFlags& flags) {
+int Heal(const HealOptions& options, const HealFlags& flags) {
   if (flags.pids.empty() && !flags.all) {
     std::fprintf(stderr, "perf-agent heal: name pids, or --all for every rank of this node\n");
     return 2;
   }
-  const std::string directory = NodeAgent::JournalDirectory(options);
+  const std::string& directory = options.journal_directory;
   const auto journal = directory.empty()
                            ? absl::StatusOr<Journal>(absl::InvalidArgumentError(kNoFolder))
                            : Journal::Open(directory);
@@ -36,7 +36,7 @@ int Heal(const AgentOptions& options, const HealFlags& flags) {
                  OneLine(lock.status().message()).c_str(), options.disable_file.c_str());
     return 1;
   }
-  auto tracer = Tracer::Start({.program = NodeAgent::TracerBinary(options), .arguments = {}});
+  auto tracer = Tracer::Start({.program = options.tracer_binary, .arguments = {}});
   if (!tracer.ok()) {
     std::fprintf(stderr, "perf-agent heal: %s\n", OneLine(tracer.status().message()).c_str());
     return 1;
@@ -44,6 +44,7 @@ int Heal(const AgentOptions& options, const HealFlags& flags) {
   InjectorOptions injector;
   injector.tracer = tracer->get();
   injector.journal = journal.ok() ? &*journal : nullptr;
+  injector.answers = options.answers;
   std::vector<HealReport> reports;
   if (flags.all) reports = HealAll(injector);
   for (const int32_t pid : flags.pids) reports.push_back(HealRank(pid, injector));

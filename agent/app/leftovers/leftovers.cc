@@ -1,4 +1,4 @@
-#include "agent/app/leftovers.h"
+#include "agent/app/leftovers/leftovers.h"
 
 #include <signal.h>
 
@@ -68,13 +68,14 @@ void HealLeftovers(const Journal& journal, const std::string& tracer_binary, Ans
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<const HeldJournals>> AdoptJournals(
+absl::StatusOr<std::unique_ptr<HeldJournals>> AdoptJournals(
     const std::string& directory, const std::string& tracer_binary,
     std::function<absl::Status(int32_t pid)> answers) {
   ASSIGN_OR_RETURN(Journal journal, Journal::Make(directory));
   ASSIGN_OR_RETURN(UniqueFd lock, LockPatiently(journal));
   HealLeftovers(journal, tracer_binary, std::move(answers));
-  return std::make_unique<const HeldJournals>(HeldJournals{std::move(journal), std::move(lock)});
+  return std::make_unique<HeldJournals>(
+      HeldJournals{.heal_after = nullptr, .journal = std::move(journal), .lock = std::move(lock)});
 }
 
 }  // namespace perfd::agent
