@@ -77,7 +77,7 @@ TEST_F(AgentFlagsTest, TheSpoolOfAUserIsWhereTheUserHasFolders) {
   const auto agent = NodeAgent::Create(flags_.options);
   EXPECT_TRUE(absl::IsInvalidArgument(agent.status())) << agent.status();
   EXPECT_THAT(std::string(agent.status().message()), HasSubstr("give --spool-dir"));
-  EXPECT_EQ(NodeAgent::JournalDirectory(flags_.options), "");
+  EXPECT_EQ(NodeAgent::HealingOf(flags_.options).journal_directory, "");
   for (size_t i = 0; i < before.size(); ++i) {
     if (before[i].empty())
       ::unsetenv(kNames[i]);

@@ -220,6 +220,7 @@ TEST(LimitsTest, ANewValueCutsNobodyWhoHoldsMore) {
 TEST(LimitsTest, WhatWasThereBeforeIsCountedAndNeverRefused) {
   Limits limits(Only(1));
   std::vector<Share> shares;
+  shares.reserve(3);
   for (int i = 0; i < 3; ++i) shares.push_back(limits.Hold(Limit::kProfilesPerUser, kAlice.uid));
   EXPECT_EQ(limits.Hits()[static_cast<size_t>(Limit::kProfilesPerUser)], 0u);
   EXPECT_TRUE(absl::IsResourceExhausted(limits.Acquire(Limit::kProfilesPerUser, kAlice).status()));
