@@ -103,7 +103,7 @@ CommandRun DefineSubmit(CLI::App& app) {
   app.add_option("--command", target.command, "Profile processes whose executable has this name");
   app.add_option("--slurm-job", target.slurm_job, "Profile all steps of this Slurm job");
   app.add_option("--user", target.user, "With --command: only processes of this user");
-  app.add_option("--node", target.node, "Only this node");
+  app.add_option("--node", target.node, "Only this node, or these, e.g. n[1-4],m3");
   app.add_option("--ranks", spec.ranks, "Only these ranks, e.g. 0-7,9");
   app.add_option("--duration", spec.duration,
                  "How long to sample, e.g. 30s; auto: until every hot loop is known, or "

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "core/base/clock.h"
 #include "core/base/status_macros.h"
+#include "core/hosts/host_list.h"
 #include "core/spec/spec.h"
 
 namespace perfd::daemon {
@@ -38,6 +38,32 @@ absl::StatusOr<std::vector<std::string>> NodesOfJob(const SubmitRequest& request
     return absl::UnavailableError(
         "none of the job's nodes has a connected agent that serves its user");
   return nodes;
+}
+
+// Empty: the request names none. A name that is an agent's is no list, whatever is in it.
+absl::StatusOr<std::vector<std::string>> NamedNodes(
+    const TargetSpec& target, const std::map<std::string, AgentFacts>& agents) {
+  if (target.node.empty() || agents.contains(target.node))
+    return std::vector<std::string>(!target.node.empty(), target.node);
+  auto nodes = ExpandHostList(target.node);
+  if (!nodes.ok())
+    return absl::InvalidArgumentError(absl::StrCat("target.node: ", nodes.status().message()));
+  if (!target.pids.empty() && nodes->size() > 1)
+    return absl::InvalidArgumentError("pids are those of one node: target.node names several");
+  std::sort(nodes->begin(), nodes->end());
+  return nodes;
+}
+
+// `nodes` and `usable` are sorted.
+absl::Status CheckConnected(const std::vector<std::string>& nodes,
+                            const std::vector<std::string>& usable) {
+  std::vector<std::string> missing;
+  std::set_difference(nodes.begin(), nodes.end(), usable.begin(), usable.end(),
+                      std::back_inserter(missing));
+  if (missing.empty()) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(
+      missing.size() > 1 ? "nodes " : "node ", SomeHosts(missing),
+      missing.size() > 1 ? " are" : " is", " not connected (connected: ", SomeHosts(usable), ")"));
 }
 
 // An agent that does not know trees would measure the named processes only, and say nothing.
@@ -204,9 +230,11 @@ absl::StatusOr<std::vector<std::string>> SessionTable::ChooseNodes(
   if (agents_.empty()) {
     return absl::UnavailableError("no node is connected: start perf-agent on the nodes of the job");
   }
+  ASSIGN_OR_RETURN(std::vector<std::string> named, NamedNodes(target, agents_));
   std::vector<std::string> usable;
   for (const auto& [node, agent] : agents_) {
-    const bool asked = !agent.abilities.replayed || target.node == node;
+    const bool asked =
+        !agent.abilities.replayed || std::binary_search(named.begin(), named.end(), node);
     if (asked && Serves(agent, request.requester)) usable.push_back(node);
   }
   if (usable.empty()) {
@@ -216,13 +244,9 @@ absl::StatusOr<std::vector<std::string>> SessionTable::ChooseNodes(
         request.requester.name));
   }
   if (!request.nodes.empty()) return NodesOfJob(request, usable);
-  if (!target.node.empty()) {
-    if (std::find(usable.begin(), usable.end(), target.node) == usable.end()) {
-      return absl::UnavailableError(
-          absl::StrCat("node ", target.node,
-                       " is not connected (connected: ", absl::StrJoin(usable, ", "), ")"));
-    }
-    return std::vector<std::string>{target.node};
+  if (!named.empty()) {
+    RETURN_IF_ERROR(CheckConnected(named, usable));
+    return named;
   }
   if (target.pids.empty()) return usable;
   ASSIGN_OR_RETURN(std::string node, NodeOfPids(request, usable));
@@ -236,8 +260,7 @@ absl::StatusOr<std::string> SessionTable::NodeOfPids(const SubmitRequest& reques
   if (usable.size() == 1) return usable.front();
   return absl::InvalidArgumentError(absl::StrCat(
       "pids need a node: ", request.client_node.empty() ? "your host" : request.client_node,
-      " has no agent and several nodes are connected (", absl::StrJoin(usable, ", "),
-      "): set target.node"));
+      " has no agent and several nodes are connected (", SomeHosts(usable), "): set target.node"));
 }
 
 Decisions SessionTable::Add(PlannedProfile planned, Moment now,

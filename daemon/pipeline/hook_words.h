@@ -5,15 +5,11 @@
 #define DAEMON_PIPELINE_HOOK_WORDS_H_
 
 #include <string>
-#include <vector>
 
 #include "core/model/hook.h"
 #include "daemon/pipeline/job_admission.h"
 
 namespace perfd::daemon {
-
-// "n1, n2 and 3 more".
-std::string SomeNodes(std::vector<std::string> names);
 
 // The node a call speaks for: that of the certificate, else what a trusted caller says; empty: none in particular.
 const std::string& NodeOf(const HookCaller& caller, const HookJob& job);

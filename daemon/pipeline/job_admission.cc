@@ -9,9 +9,9 @@
 #include "core/base/log.h"
 #include "core/base/mutex.h"
 #include "core/base/status_macros.h"
+#include "core/hosts/host_list.h"
 #include "daemon/pipeline/hook_words.h"
 #include "daemon/policy/decide.h"
-#include "daemon/policy/hostlist.h"
 #include "daemon/policy/job_request.h"
 #include "daemon/policy/policy_source.h"
 
@@ -63,7 +63,7 @@ absl::Status CheckCaller(const HookCaller& caller, const HookJob& job) {
   if (own) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat("the certificate of node ", caller.node,
                                                   " may not speak for a job on ",
-                                                  SomeNodes(std::move(nodes))));
+                                                  SomeHosts(std::move(nodes))));
 }
 
 HookResult ResultOf(const absl::Status& status) {

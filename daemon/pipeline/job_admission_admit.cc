@@ -6,6 +6,7 @@
 #include "core/base/log.h"
 #include "core/base/mutex.h"
 #include "core/base/status_macros.h"
+#include "core/hosts/host_list.h"
 #include "daemon/pipeline/hook_words.h"
 #include "daemon/pipeline/job_admission.h"
 #include "daemon/policy/decide.h"
@@ -160,7 +161,7 @@ std::optional<PlannedProfile> JobAdmission::Plan(const HookCaller& caller, const
   if (of_node && wanted->nodes.empty()) wanted->nodes = {caller.node};
   NodeMatch match = MatchNodes(wanted->nodes, ports_.nodes());
   if (!wanted->nodes.empty() && match.nodes.empty())
-    return give_up(absl::StrCat("no agent is connected on ", SomeNodes(std::move(wanted->nodes))));
+    return give_up(absl::StrCat("no agent is connected on ", SomeHosts(std::move(wanted->nodes))));
   // A certificate speaks for its own node, whatever list comes with it; its agent may be away for a moment.
   if (of_node) match = NodeMatch{{KnownName(caller.node)}, {}};
   SubmitRequest request{wanted->spec, wanted->requester, "", match.nodes, of_node};
@@ -177,12 +178,12 @@ std::optional<PlannedProfile> JobAdmission::Plan(const HookCaller& caller, const
                     JobText(job), ": ", answer->reason));
   if (of_node && wanted->nodes.size() > 1) {
     note(Notice::Severity::kInfo, absl::StatusCode::kOk,
-         absl::StrCat("its job has ", wanted->nodes.size(), " nodes (", SomeNodes(wanted->nodes),
+         absl::StrCat("its job has ", wanted->nodes.size(), " nodes (", SomeHosts(wanted->nodes),
                       "): each is measured from its own call of the hook on"));
   }
   if (!match.missing.empty()) {
     note(Notice::Severity::kError, absl::StatusCode::kUnavailable,
-         absl::StrCat("no agent was connected on ", SomeNodes(std::move(match.missing)),
+         absl::StrCat("no agent was connected on ", SomeHosts(std::move(match.missing)),
                       " when the job began: its ranks there are not measured"));
   }
   return *std::move(planned);

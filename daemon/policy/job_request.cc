@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
-#include "daemon/policy/hostlist.h"
+#include "core/hosts/host_list.h"
 
 namespace perfd::daemon {
 namespace {

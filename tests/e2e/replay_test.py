@@ -10,7 +10,8 @@ import urllib.request
 
 import pytest
 
-from cluster import BIN, Cluster, wait_until
+from cluster import BIN, Cluster, PUPPETS, ended_well, ranks_of, wait_until
+from promises_test import Rank, unaltered
 from recording_writer import Writer, data_src
 
 pytestmark = [pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed"), pytest.mark.small]
@@ -55,14 +56,14 @@ class Program:
 NEAR_SAMPLES, FAR_SAMPLES, SECONDS = 300, 100, 12
 
 
-def recording(program, path):
+def recording(program, path, pids=(200, 201)):
     """Of two processes: Near always finds its loads in L1, Far in DRAM, half of its pages without an entry in the DTLB."""
     w = Writer()
-    for pid in (200, 201):
+    for pid in pids:
         w.process(pid, program.path.name)
         w.map_code(pid, program.start, program.length, program.offset, program.path, program.build_id)
     events = []
-    for pid in (200, 201):
+    for pid in pids:
         near, far = program.load_in("Near"), program.load_in("Far")
         events += [(i * SECONDS * 10**9 // NEAR_SAMPLES, pid, near, ("hit", "l1"), ("hit", "l1"), 8) for i in range(NEAR_SAMPLES)]
         events += [(i * SECONDS * 10**9 // FAR_SAMPLES, pid, far, ("hit", "local"), ("hit", "walker") if i % 2 else ("hit", "l1"), 400)
@@ -73,9 +74,13 @@ def recording(program, path):
 
 
 @contextlib.contextmanager
-def replayed(cluster, path, node):
-    agent = cluster.spawn(f"agent-{node}", [BIN / "perf-agent", "--replay", path, "--as", node, "--address",
-                                           f"unix:{cluster.socket}", "--spool-dir", cluster.dir / f"spool-{node}"])
+def replayed(cluster, paths, nodes):
+    """One recording, or a list of them."""
+    if isinstance(nodes, str):
+        paths, nodes = [paths], [nodes]
+    recordings = [word for path, node in zip(paths, nodes) for word in ("--replay", path, "--as", node)]
+    agent = cluster.spawn(f"agent-{nodes[0]}", [BIN / "perf-agent", *recordings, "--address", f"unix:{cluster.socket}",
+                                               "--spool-dir", cluster.dir / f"spool-{nodes[0]}"])
     try:
         yield agent
     finally:
@@ -175,6 +180,68 @@ def test_a_file_of_another_build_is_not_read(tmp_path):
         report = cluster.json("report", profile)
         assert not report["loops"], "no name of a file that may be another one"
         assert "0000000000" in json.dumps(report["status"]["notices"]), "and what file would do"
+
+
+NODES = ("r1", "r2", "r3", "r4")
+STEPS = 90_000
+
+
+def counting(c, name):
+    return c.mpirun(name, 2, [PUPPETS / "counting", STEPS, 60_000], threads=2)
+
+
+def output(c, name):
+    return sorted(line for line in c.log(name).splitlines() if " check " in line)
+
+
+def test_a_recorded_job_of_four_nodes_beside_a_live_one(tmp_path):
+    """Both in one cluster at the same time: each has its own figures, labelled, and the live job is unharmed."""
+    program = Program(tmp_path)
+    files = []
+    for i, node in enumerate(NODES):
+        files.append(tmp_path / f"{node}.perf.data")
+        recording(program, files[-1], pids=(200 + 10 * i, 201 + 10 * i))
+    with Cluster() as c, replayed(c, files, NODES):
+        c.wait_connected(1 + len(NODES))
+        job = counting(c, "job")
+        ranks = wait_until(lambda: len(ranks_of("counting")) == 2 and ranks_of("counting"), 20, "two ranks run")
+        time.sleep(1)
+        before = {pid: Rank(pid).all() for pid in ranks}
+        live = c.submit("--command", "counting", "--duration", "8s", "--variants", "LS,FP,NO_DIV", "--overhead", "10%")
+        old = c.submit("--node", "r[1-4]", "--command", "job", "--duration", "60s")
+        assert c.wait_over(old)["state"] == "DONE" and c.wait_over(live)["state"] == "DONE"
+        for pid in ranks:
+            unaltered(before[pid], Rank(pid).all())
+
+        recorded = c.json("report", old)
+        samples = len(NODES) * 2 * (NEAR_SAMPLES + FAR_SAMPLES)
+        assert recorded["provenance"] == "replayed" and recorded["accounting"]["kept"] == samples
+        assert sorted({rank["node"] for rank in recorded["ranks"]}) == list(NODES) and len(recorded["ranks"]) == 2 * len(NODES)
+        found = c.json("memory", old)["memory"]
+        assert found["accesses"]["samples"] == samples and share(place(found, "Far"), "l2")["share"] == 1
+        each = {(rank["node"], rank["pid"]) for rank in place(found, "Far")["ranks"]}
+        assert each == {(rank["node"], rank["pid"]) for rank in recorded["ranks"]} and len(each) == 2 * len(NODES)
+
+        report = c.json("report", live)
+        assert report["provenance"] == "sampled" and {rank["node"] for rank in report["ranks"]} == {"node1"}
+        assert {row["function"] for row in report["loops"]}.isdisjoint({"Near", "Far"})
+        assert report["added_wall"]["ratio"] <= 0.1, report["added_wall"]
+        pages = {name: page(c, profile, tmp_path / f"{name}.html") for name, profile in (("old", old), ("live", live))}
+        assert "replayed" in pages["old"] and "Far" in pages["old"] and "Far" not in pages["live"]
+        with urllib.request.urlopen(c.metrics_url(), timeout=10) as answer:
+            metrics = answer.read().decode()
+        assert re.search(r"^perfd_agents_connected 1$", metrics, re.M), "recordings are none of the fleet"
+        beyond = re.findall(r'^perfd_loop_memory_beyond_l2_ratio\{.*profile="([^"]+)"', metrics, re.M)
+        assert old in beyond, metrics[-2000:]
+        ended_well(job, 90, lambda: c.log("job"))
+        alone = counting(c, "alone")
+        assert alone.wait(90) == 0 and output(c, "job") == output(c, "alone") != []
+
+
+def page(c, profile, path):
+    run = c.perfctl("report", profile, "--html", path)
+    assert run.returncode == 0, run
+    return path.read_text()
 
 
 def test_an_interrupted_replay_is_not_counted_twice(tmp_path):

@@ -5,15 +5,15 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "core/hosts/host_list.h"
 #include "core/spec/policy.h"
 #include "core/spec/spec.h"
 #include "daemon/policy/decide.h"
-#include "daemon/policy/hostlist.h"
 
 namespace {
 
 void CheckHosts(absl::string_view text) {
-  const auto hosts = perfd::daemon::ExpandHostList(text);
+  const auto hosts = perfd::ExpandHostList(text);
   if (!hosts.ok()) return;
   if (hosts->size() > perfd::daemon::kMaxHosts) std::abort();
   const std::set<std::string> names(hosts->begin(), hosts->end());
@@ -21,7 +21,7 @@ void CheckHosts(absl::string_view text) {
   for (const std::string& name : names) {
     if (name.empty() || name.size() > perfd::daemon::kMaxHostBytes) std::abort();
     // A name without brackets means itself.
-    if (perfd::daemon::ExpandHostList(name)->front() != name) std::abort();
+    if (perfd::ExpandHostList(name)->front() != name) std::abort();
   }
 }
 

@@ -8,10 +8,13 @@
 namespace perfd::daemon {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
 TEST_F(ControlTest, NoAgentMeansUnavailable) {
   const auto status = table_.Plan({CommandSpec(), kAlice, ""}, now()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("perf-agent"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("perf-agent"));
 }
 
 TEST_F(ControlTest, InvalidSpecIsRefused) {
@@ -47,6 +50,44 @@ TEST_F(ControlTest, PidsNeedANode) {
   spec.target.node = "c";
   EXPECT_EQ(table_.Plan({spec, kAlice, "b"}, now()).status().code(),
             absl::StatusCode::kUnavailable);
+}
+
+TEST_F(ControlTest, ATargetMayNameSeveralNodes) {
+  for (const char* node : {"n1", "n2", "n3", "odd[1"}) Connect(node);
+  const auto nodes_of = [&](const std::string& target, std::vector<int32_t> pids = {}) {
+    ProfileSpec spec = CommandSpec();
+    spec.target.node = target;
+    if (!pids.empty()) spec.target.command.reset();
+    spec.target.pids = std::move(pids);
+    auto planned = table_.Plan({spec, kAlice, ""}, now());
+    std::vector<std::string> names;
+    if (planned.ok())
+      for (const NodeProgress& node : planned->status.nodes) names.push_back(node.node);
+    else
+      names.emplace_back(planned.status().message());
+    return names;
+  };
+  EXPECT_THAT(nodes_of("n[1-2]"), ElementsAre("n1", "n2"));
+  EXPECT_THAT(nodes_of("n3,n1"), ElementsAre("n1", "n3"));
+  EXPECT_THAT(nodes_of("odd[1"), ElementsAre("odd[1")) << "an agent's name is no list";
+  EXPECT_THAT(nodes_of("n[1-5]"), ElementsAre(HasSubstr("nodes n4, n5 are not connected")));
+  EXPECT_THAT(nodes_of("n[1-9999999]"), ElementsAre(HasSubstr("target.node: host list")));
+  EXPECT_THAT(nodes_of("n[3"), ElementsAre(HasSubstr("target.node: host list")));
+  EXPECT_THAT(nodes_of("n1,n2", {42}), ElementsAre(HasSubstr("one node")));
+  EXPECT_THAT(nodes_of("n2", {42}), ElementsAre("n2"));
+}
+
+TEST_F(ControlTest, RecordingsAreAskedByTheirNames) {
+  for (const char* node : {"r1", "r2"}) {
+    AgentFacts recording = Agent(node);
+    recording.abilities.replayed = true;
+    Record(table_.AgentConnected(recording, now()));
+  }
+  Connect("live");
+  ProfileSpec spec = CommandSpec();
+  EXPECT_EQ(table_.Plan({spec, kAlice, ""}, now())->status.nodes.size(), 1u);
+  spec.target.node = "r[1-2]";
+  EXPECT_EQ(table_.Plan({spec, kAlice, ""}, now())->status.nodes.size(), 2u);
 }
 
 // It would measure the launcher only, and say nothing.
@@ -89,7 +130,7 @@ TEST_F(ControlTest, ActiveProfilesAreLimited) {
     const uint64_t before = limits_.Hits()[static_cast<size_t>(limit)];
     const absl::Status status = table_.Plan({CommandSpec(), who, ""}, now()).status();
     EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
-    EXPECT_THAT(std::string(status.message()), testing::HasSubstr(std::string(RowOf(limit).key)));
+    EXPECT_THAT(std::string(status.message()), HasSubstr(std::string(RowOf(limit).key)));
     EXPECT_EQ(limits_.Hits()[static_cast<size_t>(limit)], before + 1);
   };
   for (int i = 0; i < 8; ++i) Submit();
@@ -548,8 +589,8 @@ TEST_F(ControlTest, WhenNobodyMeasuredTheRefusalIsTheReason) {
   EXPECT_EQ(Finalising()->state, ProfileState::kFailed);
   ASSERT_EQ(Finalising()->notices.back().severity, Severity::kError);
   EXPECT_THAT(Finalising()->notices.back().text,
-              testing::AllOf(testing::HasSubstr("no process matches"),
-                             testing::HasSubstr("b: 2 processes belong to user bob")));
+              testing::AllOf(HasSubstr("no process matches"),
+                             HasSubstr("b: 2 processes belong to user bob")));
 }
 
 // An agent says so at once when it has found nothing; one that has said nothing is busy.
@@ -560,11 +601,10 @@ TEST_F(ControlTest, OfANodeThatHasNotSaidWhatItFoundNothingIsSaid) {
   Pass(11 * kSecond);
   ASSERT_TRUE(Finalising().has_value());
   EXPECT_EQ(Finalising()->state, ProfileState::kFailed);
-  EXPECT_THAT(
-      Finalising()->notices.back().text,
-      testing::AllOf(testing::HasSubstr("is not known; submit it again (a: had not said what "
-                                        "it found within 10 s"),
-                     testing::Not(testing::HasSubstr("no process matches"))));
+  EXPECT_THAT(Finalising()->notices.back().text,
+              testing::AllOf(HasSubstr("is not known; submit it again (a: had not said what "
+                                       "it found within 10 s"),
+                             testing::Not(HasSubstr("no process matches"))));
 }
 
 TEST_F(ControlTest, ProfilesNobodyKnowsAreStopped) {

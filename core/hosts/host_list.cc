@@ -1,4 +1,4 @@
-#include "daemon/policy/hostlist.h"
+#include "core/hosts/host_list.h"
 
 #include <cstdint>
 #include <set>
@@ -8,15 +8,17 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/status_macros.h"
 
-namespace perfd::daemon {
+namespace perfd {
 namespace {
 
 constexpr size_t kMaxDigits = 9;
 constexpr size_t kMostExpanded = 4 * kMaxHosts;
 constexpr size_t kMaxShown = 64;
+constexpr size_t kMostNamed = 8;
 
 absl::Status Wrong(absl::string_view item, absl::string_view what) {
   std::string shown(item.substr(0, kMaxShown));
@@ -136,4 +138,11 @@ absl::StatusOr<std::vector<std::string>> ExpandHostList(absl::string_view text) 
   return hosts;
 }
 
-}  // namespace perfd::daemon
+std::string SomeHosts(std::vector<std::string> names) {
+  const size_t more = names.size() > kMostNamed ? names.size() - kMostNamed : 0;
+  names.resize(names.size() - more);
+  return absl::StrCat(absl::StrJoin(names, ", "),
+                      more == 0 ? "" : absl::StrCat(" and ", more, " more"));
+}
+
+}  // namespace perfd

@@ -1,11 +1,11 @@
-#include "daemon/policy/hostlist.h"
+#include "core/hosts/host_list.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
 
-namespace perfd::daemon {
+namespace perfd {
 namespace {
 
 using ::testing::ElementsAre;
@@ -77,5 +77,12 @@ TEST(HostListTest, TheLengthOfANameIsBounded) {
   EXPECT_EQ(CodeOf(std::string(kMaxHostBytes, 'n') + "[1]"), absl::StatusCode::kInvalidArgument);
 }
 
+TEST(SomeHostsTest, NamesAFew) {
+  EXPECT_EQ(SomeHosts({}), "");
+  EXPECT_EQ(SomeHosts({"a", "b"}), "a, b");
+  EXPECT_EQ(SomeHosts(*ExpandHostList("n[1-8]")), "n1, n2, n3, n4, n5, n6, n7, n8");
+  EXPECT_EQ(SomeHosts(*ExpandHostList("n[1-20]")), "n1, n2, n3, n4, n5, n6, n7, n8 and 12 more");
+}
+
 }  // namespace
-}  // namespace perfd::daemon
+}  // namespace perfd
