@@ -15,11 +15,11 @@ namespace {
 void CheckHosts(absl::string_view text) {
   const auto hosts = perfd::ExpandHostList(text);
   if (!hosts.ok()) return;
-  if (hosts->size() > perfd::daemon::kMaxHosts) std::abort();
+  if (hosts->size() > perfd::kMaxHosts) std::abort();
   const std::set<std::string> names(hosts->begin(), hosts->end());
   if (names.size() != hosts->size()) std::abort();
   for (const std::string& name : names) {
-    if (name.empty() || name.size() > perfd::daemon::kMaxHostBytes) std::abort();
+    if (name.empty() || name.size() > perfd::kMaxHostBytes) std::abort();
     // A name without brackets means itself.
     if (perfd::ExpandHostList(name)->front() != name) std::abort();
   }
