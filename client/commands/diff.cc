@@ -5,7 +5,7 @@
 #include <ostream>
 
 #include "client/commands/command_table.h"
-#include "client/render/report_diff.h"
+#include "client/render/diff/report_diff.h"
 #include "core/base/status_macros.h"
 #include "core/json/status_json.h"
 
@@ -41,7 +41,8 @@ CommandEntry DiffCommand() {
   return {
       "diff", "Compare two profiles loop by loop",
       R"(Loops are matched by id; when the program was built again, by function and line. A change is
-marked with ! only when the two 95 % intervals do not overlap.
+marked with ! only when the two 95 % intervals do not overlap. Where accesses to memory were sampled by the
+same events, the time of loads beyond L2 is compared as well.
 
 EXAMPLES
   perfctl diff p-000041 last

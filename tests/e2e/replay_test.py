@@ -56,7 +56,7 @@ class Program:
 NEAR_SAMPLES, FAR_SAMPLES, SECONDS = 300, 100, 12
 
 
-def recording(program, path, pids=(200, 201)):
+def recording(program, path, pids=(200, 201), far_in="local"):
     """Of two processes: Near always finds its loads in L1, Far in DRAM, half of its pages without an entry in the DTLB."""
     w = Writer()
     for pid in pids:
@@ -66,7 +66,7 @@ def recording(program, path, pids=(200, 201)):
     for pid in pids:
         near, far = program.load_in("Near"), program.load_in("Far")
         events += [(i * SECONDS * 10**9 // NEAR_SAMPLES, pid, near, ("hit", "l1"), ("hit", "l1"), 8) for i in range(NEAR_SAMPLES)]
-        events += [(i * SECONDS * 10**9 // FAR_SAMPLES, pid, far, ("hit", "local"), ("hit", "walker") if i % 2 else ("hit", "l1"), 400)
+        events += [(i * SECONDS * 10**9 // FAR_SAMPLES, pid, far, ("hit", far_in), ("hit", "walker") if i % 2 else ("hit", "l1"), 400)
                    for i in range(FAR_SAMPLES)]
     for at, pid, ip, level, tlb, latency in sorted(events):
         w.add(1, data_src("load", level, "none", tlb=tlb), tid=pid, pid=pid, time_ns=10**9 + at, latency=latency, ip=ip)
@@ -180,6 +180,27 @@ def test_a_file_of_another_build_is_not_read(tmp_path):
         report = cluster.json("report", profile)
         assert not report["loops"], "no name of a file that may be another one"
         assert "0000000000" in json.dumps(report["status"]["notices"]), "and what file would do"
+
+
+def test_two_recordings_are_compared(tmp_path):
+    """Of the program before and after its far array was made to fit L2."""
+    program = Program(tmp_path)
+    files = [tmp_path / "before.perf.data", tmp_path / "after.perf.data"]
+    for path, far_in in zip(files, ("local", "l2")):
+        recording(program, path, far_in=far_in)
+    with Cluster(nodes=()) as c, replayed(c, files, ("before", "after")):
+        c.wait_connected(2)
+        profiles = [c.submit("--node", node, "--command", "job", "--duration", "60s") for node in ("before", "after")]
+        for profile in profiles:
+            assert c.wait_over(profile)["state"] == "DONE"
+        found = c.json("diff", *profiles)
+        loops = {loop["function"]: loop["memory"] for loop in found["loops"]}
+        assert loops["Far"]["change"] == -1 and loops["Far"]["significant"], loops
+        assert loops["Near"]["change"] == 0 and not loops["Near"]["significant"], loops
+        assert found["memory"]["significant"] and found["memory"]["b_beyond_l2"] == 0
+        text = c.perfctl("diff", *profiles).stdout
+        print(text)
+        assert re.search(r"! +-100\.0 .* Far ", text), text
 
 
 NODES = ("r1", "r2", "r3", "r4")

@@ -1,4 +1,4 @@
-#include "client/render/report_diff.h"
+#include "client/render/diff/report_diff.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

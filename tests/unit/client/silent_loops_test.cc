@@ -10,7 +10,7 @@
 #include "client/render/csv.h"
 #include "client/render/history/csv.h"
 #include "client/render/history/text.h"
-#include "client/render/report_diff.h"
+#include "client/render/diff/report_diff.h"
 #include "client/render/saturation_text.h"
 #include "client/render/verdict_text.h"
 #include "core/analysis/jobs/history.h"

@@ -2,7 +2,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/render/report_diff.h"
+#include "client/render/diff/memory_diff.h"
+#include "client/render/diff/report_diff.h"
 #include "client/render/report_text.h"
 #include "client/render/text_table.h"
 
@@ -45,13 +46,22 @@ void AddSide(const char* side, const ReportRow* row, double share, const Interva
   (*json)[prefix + "share_high"] = row == nullptr ? Json(nullptr) : Json(interval.high);
 }
 
+// Of a loop, or of the whole job; null: no access was sampled there.
+Json MemoryOf(const std::vector<MemoryDiff>& diffs, const LoopDiff* loop) {
+  for (const MemoryDiff& diff : diffs) {
+    if (diff.loop == loop) return MemoryDiffToJson(diff);
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string RenderDiff(const Report& a, const Report& b, const TextStyle& style) {
   TextTable table(
       {{""}, {"CHANGE", true}, {"A 95%"}, {"B 95%"}, {"FUNCTION"}, {"SOURCE"}, {"MATCHED BY"}});
   const size_t room = static_cast<size_t>(std::max(style.width / 4, 20));
-  for (const LoopDiff& diff : DiffReports(a, b)) {
+  const std::vector<LoopDiff> diffs = DiffReports(a, b);
+  for (const LoopDiff& diff : diffs) {
     const ReportRow& row = diff.b != nullptr ? *diff.b : *diff.a;
     table.Add({diff.significant ? "!" : "", absl::StrFormat("%+.1f", diff.change * 100),
                ShareText(diff.a, diff.share_a, diff.interval_a),
@@ -63,14 +73,17 @@ std::string RenderDiff(const Report& a, const Report& b, const TextStyle& style)
   const std::string title = absl::StrCat("A = ", Clean(a.status.id), "   B = ", Clean(b.status.id),
                                          "   change = B - A in points of the job's ",
                                          wall ? "elapsed" : "CPU", " time\n");
-  if (table.empty()) return title + "Neither profile has loops.\n";
+  const std::string memory = RenderMemoryDiff(a, b, diffs, style);
+  if (table.empty()) return absl::StrCat(title, "Neither profile has loops.\n", memory);
   return absl::StrCat(title, table.Render(),
-                      "  ! the 95 % intervals do not overlap: more than noise\n");
+                      "  ! the 95 % intervals do not overlap: more than noise\n", memory);
 }
 
 Json DiffToJson(const Report& a, const Report& b) {
   Json loops = Json::array();
-  for (const LoopDiff& diff : DiffReports(a, b)) {
+  const std::vector<LoopDiff> diffs = DiffReports(a, b);
+  const std::vector<MemoryDiff> memory = DiffMemory(a, b, diffs);
+  for (const LoopDiff& diff : diffs) {
     const ReportRow& row = diff.b != nullptr ? *diff.b : *diff.a;
     Json json = {{"match", MatchKey(diff.match)},
                  {"function", row.location.function},
@@ -81,11 +94,13 @@ Json DiffToJson(const Report& a, const Report& b) {
     AddSide("b", diff.b, diff.share_b, diff.interval_b, &json);
     json["change"] = diff.change;
     json["significant"] = diff.significant;
+    json["memory"] = MemoryOf(memory, &diff);
     loops.push_back(std::move(json));
   }
   return {{"a", a.status.id},
           {"b", b.status.id},
           {"share_basis", BasisName(CommonBasis(a, b))},
+          {"memory", MemoryOf(memory, nullptr)},
           {"loops", loops}};
 }
 

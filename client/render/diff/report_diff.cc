@@ -1,4 +1,4 @@
-#include "client/render/report_diff.h"
+#include "client/render/diff/report_diff.h"
 
 #include <algorithm>
 #include <cmath>

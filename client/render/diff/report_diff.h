@@ -1,12 +1,12 @@
-// client/render/report_diff.h - two reports compared loop by loop.
+// client/render/diff/report_diff.h - two reports compared loop by loop.
 //
 // Shape    a loop of A and a loop of B are the same when their ids are, else when function, file and first line are, else
 //          when each is the only unmatched loop of that function and depth (another build moved its lines).
 //          Wall shares are compared where both reports have them, else shares of CPU time.
 //          A change is significant only when the two 95 % intervals do not overlap.
 // Units    ratios 0..1; change = share in B - share in A.
-#ifndef CLIENT_RENDER_REPORT_DIFF_H_
-#define CLIENT_RENDER_REPORT_DIFF_H_
+#ifndef CLIENT_RENDER_DIFF_REPORT_DIFF_H_
+#define CLIENT_RENDER_DIFF_REPORT_DIFF_H_
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -39,9 +39,10 @@ ShareBasis CommonBasis(const Report& a, const Report& b);
 std::vector<LoopDiff> DiffReports(const Report& a, const Report& b);
 
 std::string RenderDiff(const Report& a, const Report& b, const TextStyle& style);
-// {"a": id, "b": id, "share_basis": "wall" or "cpu", "loops": [{match, a_id, b_id, function, source, a_share, ..., change, significant}]}
+// {"a": id, "b": id, "share_basis": "wall" or "cpu", "memory": MemoryDiffToJson, "loops": [{match, a_id, b_id, function, source, a_share, ...,
+// change, significant, memory}]}
 nlohmann::ordered_json DiffToJson(const Report& a, const Report& b);
 
 }  // namespace perfd::client
 
-#endif  // CLIENT_RENDER_REPORT_DIFF_H_
+#endif  // CLIENT_RENDER_DIFF_REPORT_DIFF_H_
