@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -33,6 +35,7 @@ struct Plan {
   int windows = 12;
   int interval_ms = 5000;
   int audit = 0;
+  int instructions = 0;  // of each loop that load; 0: accesses to memory are not sampled
   bool user_mode = false;
   std::string name = "node";
 };
@@ -54,6 +57,31 @@ struct Totals {
   std::atomic<int64_t> first_ns{0};
   std::atomic<int64_t> last_ns{0};
 };
+
+// A quarter as many accesses as samples of time, by as many instructions as asked for, found in all levels.
+void AddAccesses(const Plan& plan, const RankInfo& rank, const CodeLocation& location,
+                 uint32_t place, uint64_t accesses, WindowMemory* memory) {
+  constexpr std::array kLevels = {MemoryLevel::kL1, MemoryLevel::kL1, MemoryLevel::kL2,
+                                  MemoryLevel::kL3, MemoryLevel::kLocalDram};
+  for (int i = 0; i < plan.instructions; ++i) {
+    MemoryRow row;
+    row.rank = rank.rank;
+    row.pid = rank.pid;
+    row.location = place;
+    row.instruction = location.loop->header + static_cast<uint64_t>(8 * (i + 1));
+    const auto instructions = static_cast<uint64_t>(plan.instructions);
+    for (uint64_t n = 0; n < std::max<uint64_t>(accesses / instructions, 1); ++n) {
+      const size_t level = (n + static_cast<uint64_t>(rank.rank)) % kLevels.size();
+      SampledAccess access{.tid = rank.pid, .period = 50'021};
+      access.access.address = 0x7f0000000000 + n * 64;
+      access.access.latency_cycles = 5 + 60 * level;
+      access.access.source = {.operation = MemoryOperation::kLoad, .level = kLevels[level]};
+      row.profile.Add(access);
+      row.times.Add(access);
+    }
+    memory->rows.push_back(row);
+  }
+}
 
 Window MakeWindow(const Plan& plan, int agent, const std::string& profile, uint64_t sequence) {
   Window window;
@@ -97,6 +125,8 @@ Window MakeWindow(const Plan& plan, int agent, const std::string& profile, uint6
           {static_cast<uint32_t>(r), static_cast<uint32_t>(l), samples, samples * 5'025'125});
       window.accounting.seen += samples;
       window.accounting.kept += samples;
+      AddAccesses(plan, info, window.locations[static_cast<size_t>(l)], static_cast<uint32_t>(l),
+                  samples / 4, &window.findings.memory);
     }
   }
   for (int i = 0; i < plan.audit; ++i) {
@@ -109,6 +139,7 @@ Window MakeWindow(const Plan& plan, int agent, const std::string& profile, uint6
     entry.outcome = "ok";
     window.audit.push_back(entry);
   }
+  if (plan.instructions > 0) window.findings.memory.events = {{.name = "simulated"}};
   return window;
 }
 
@@ -292,6 +323,9 @@ int main(int argc, char** argv) {
   app.add_option("--interval-ms", plan.interval_ms, "time between windows; 0: at once")
       ->capture_default_str();
   app.add_option("--audit", plan.audit, "entries for the audit log in each window")
+      ->capture_default_str();
+  app.add_option("--instructions", plan.instructions,
+                 "instructions of each loop whose accesses to memory are sampled")
       ->capture_default_str();
   app.add_option("--name", plan.name, "what node names begin with")->capture_default_str();
   app.add_flag("--user-mode", plan.user_mode, "as agents of an ordinary user");

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """perfd under simulated agents: rows per second, CPU and memory of the daemon.
 
-Usage: tests/bench/ingest.py [--build DIR] [--agents 1000] [--windows 12] [--interval-ms 5000] [--perf]
+Usage: tests/bench/ingest.py [--build DIR] [--agents 1000] [--windows 12] [--interval-ms 5000] [--instructions 0] [--perf]
+
+With --instructions N each loop of each rank has sampled accesses of N instructions to memory besides.
 
 With --perf it also says where the daemon's CPU time goes: `perf record` follows it, each stack counts for the innermost
 part of perfd it passes through (PARTS), and what the kernel does for a part belongs to that part.
@@ -65,6 +67,7 @@ def main():
     parser.add_argument("--agents", type=int, default=1000)
     parser.add_argument("--windows", type=int, default=12)
     parser.add_argument("--interval-ms", type=int, default=5000)
+    parser.add_argument("--instructions", type=int, default=0)
     parser.add_argument("--perf", action="store_true")
     args = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
@@ -74,7 +77,7 @@ def main():
         data, perf = f"{scratch}/perf.data", None
         fake = subprocess.Popen([cluster.BIN / "fake_agents", "--address", f"unix:{c.socket}", "--agents",
                                  str(args.agents), "--windows", str(args.windows), "--interval-ms",
-                                 str(args.interval_ms)], stdout=subprocess.PIPE, text=True)
+                                 str(args.interval_ms), "--instructions", str(args.instructions)], stdout=subprocess.PIPE, text=True)
         try:
             assert "connected" in fake.stdout.readline(), "the agents did not connect"
             if args.perf:
