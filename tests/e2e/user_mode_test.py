@@ -251,8 +251,8 @@ class Altered:
         self.job = c.start_job()
         time.sleep(1)
         self.before = {pid: Rank(pid).all() for pid in c.ranks}
-        profile = c.submit("--command", "fleet", "--duration", "20s", "--variants", "LS,FP,NO_DIV", "--overhead", "20%")
-        c.wait_state(profile, ("INJECTING",), 30)
+        self.profile = c.submit("--command", "fleet", "--duration", "20s", "--variants", "LS,FP,NO_DIV", "--overhead", "20%")
+        c.wait_state(self.profile, ("INJECTING",), 30)
         wait_until(self.texts, 15, "a jump is in a rank", 0.01)
 
     def texts(self):
@@ -309,6 +309,22 @@ def test_a_killed_agent_and_a_rank_that_stands_still():
         os.kill(rank, signal.SIGCONT)
         altered.is_as_before(12)
         check_ends(person, b"--after-agent")
+        c.ends_right(altered.job)
+
+
+def test_the_next_agent_takes_over_from_what_outlived_the_last():
+    """Also while that waits for a rank that stands still: an agent that starts has the journals, and mends."""
+    with made_user() as person, Own(person) as c:
+        altered = Altered(c)
+        (rank, *_) = altered.texts()
+        os.kill(rank, signal.SIGSTOP)
+        os.kill(altered.agent(), signal.SIGKILL)
+        c.agents["all"].wait(15)
+        assert c.perfctl("cancel", altered.profile).returncode == 0  # else the next agent goes on with it
+        time.sleep(14)  # it waits longer and longer, by now for half a minute
+        c.start_agents()
+        os.kill(rank, signal.SIGCONT)
+        altered.is_as_before(12)
         c.ends_right(altered.job)
 
 

@@ -39,6 +39,11 @@ bool SomethingLeft(const std::string& directory) {
   return journal.ok() && !journal->ReadAll(&damaged).empty();
 }
 
+// Journals are held no longer than this takes: the next agent waits for them.
+absl::Status HealOnce(const HealOptions& options) {
+  return AdoptJournals(options.journal_directory, options.tracer_binary, options.answers).status();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HealAfter>> HealAfter::Start(const HealOptions& options) {
@@ -66,9 +71,7 @@ int HealAfterAgent(int socket, const HealOptions& options) {
   const absl::Time end = absl::Now() + kPatience;
   absl::Duration pause = kFirstPause;
   while (SomethingLeft(options.journal_directory)) {
-    const auto held =
-        AdoptJournals(options.journal_directory, options.tracer_binary, options.answers);
-    if (absl::IsFailedPrecondition(held.status())) return 0;  // another agent's now
+    if (absl::IsFailedPrecondition(HealOnce(options))) return 0;  // another agent's now
     if (absl::Now() > end) {
       LogWarning("ranks still have our jumps, which only pass through; run: perf-agent heal --all");
       return 1;
