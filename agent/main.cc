@@ -55,11 +55,10 @@ int Doctor(const AgentOptions& options) {
 }
 
 int HealRanks(const AgentFlags& flags) {
-  HealOptions options = NodeAgent::HealingOf(flags.options);
+  const HealOptions options = NodeAgent::HealingOf(flags.options);
   if (!flags.heal.after_agent) return Heal(options, flags.heal);
   const SystemClock clock;
-  options.answers = Answers(GuardedProc(options.reader_binary, clock));
-  return HealAfterAgent(kHelperSocket, options);
+  return HealAfterAgent(kHelperSocket, options, Answers(GuardedProc(options.reader_binary, clock)));
 }
 
 int Serve(AgentFlags flags, int argc, char** argv) {

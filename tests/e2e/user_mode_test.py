@@ -87,20 +87,20 @@ def readable(person, beside, folder, names):
     return copies
 
 
+def processes_of(person):
+    return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if owner(pid) == person.uid]
+
+
 def check_ends(person, word):
     """No process of this person with this word on its command line is left."""
-    def left():
-        mine = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if owner(pid) == person.uid]
-        return [pid for pid in mine if word in command_line(pid)]
-    wait_until(lambda: not left(), 8, f"{word} has ended")
+    wait_until(lambda: not any(word in command_line(pid) for pid in processes_of(person)), 8, f"{word} has ended")
 
 
 def check_nothing_left(person):
-    def left():
-        return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if owner(pid) == person.uid]
     with contextlib.suppress(AssertionError):
-        wait_until(lambda: not left(), 8, "all have ended")  # mpirun does not wait for those it was told to end
-    assert not left(), f"processes of {person.name} are left: {[(pid, command_line(pid)) for pid in left()]}"
+        wait_until(lambda: not processes_of(person), 8, "all have ended")  # mpirun does not wait for those it was told to end
+    left = processes_of(person)
+    assert not left, f"processes of {person.name} are left: {[(pid, command_line(pid)) for pid in left]}"
 
 
 class Own(Cluster):
@@ -268,10 +268,17 @@ class Altered:
             time.sleep(0.05)
         promised(not found(), (found(), self.c.log("agent-all")))
 
-    def agent(self):
-        mine = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if owner(pid) == self.c.person.uid]
-        (pid,) = [pid for pid in mine if command_line(pid).endswith(b"/perf-agent\0--user-mode\0") and b"mpirun" not in command_line(pid)]
-        return pid
+    def kill_agent(self):
+        """Itself, not its mpirun."""
+        (pid,) = [pid for pid in processes_of(self.c.person)
+                  if command_line(pid).endswith(b"/perf-agent\0--user-mode\0") and b"mpirun" not in command_line(pid)]
+        os.kill(pid, signal.SIGKILL)
+        self.c.agents["all"].wait(15)
+
+    def stop_a_rank(self):
+        (rank, *_) = self.texts()
+        os.kill(rank, signal.SIGSTOP)
+        return rank
 
 
 def test_mpirun_ends_its_agent_in_mid_measurement():
@@ -289,8 +296,7 @@ def test_an_agent_that_is_killed():
     """Nobody starts it again: a process that outlives it takes its jumps out, and then ends as well."""
     with made_user() as person, Own(person) as c:
         altered = Altered(c)
-        os.kill(altered.agent(), signal.SIGKILL)
-        c.agents["all"].wait(15)
+        altered.kill_agent()
         altered.is_as_before(8)
         check_ends(person, b"--after-agent")
         c.ends_right(altered.job)
@@ -300,10 +306,8 @@ def test_a_killed_agent_and_a_rank_that_stands_still():
     """What its owner has stopped is left in peace, and mended when it runs again."""
     with made_user() as person, Own(person) as c:
         altered = Altered(c)
-        (rank, *_) = altered.texts()
-        os.kill(rank, signal.SIGSTOP)
-        os.kill(altered.agent(), signal.SIGKILL)
-        c.agents["all"].wait(15)
+        rank = altered.stop_a_rank()
+        altered.kill_agent()
         time.sleep(3)
         assert rank in altered.texts() and pathlib.Path(f"/proc/{rank}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
         os.kill(rank, signal.SIGCONT)
@@ -316,10 +320,8 @@ def test_the_next_agent_takes_over_from_what_outlived_the_last():
     """Also while that waits for a rank that stands still: an agent that starts has the journals, and mends."""
     with made_user() as person, Own(person) as c:
         altered = Altered(c)
-        (rank, *_) = altered.texts()
-        os.kill(rank, signal.SIGSTOP)
-        os.kill(altered.agent(), signal.SIGKILL)
-        c.agents["all"].wait(15)
+        rank = altered.stop_a_rank()
+        altered.kill_agent()
         assert c.perfctl("cancel", altered.profile).returncode == 0  # else the next agent goes on with it
         time.sleep(14)  # it waits longer and longer, by now for half a minute
         c.start_agents()

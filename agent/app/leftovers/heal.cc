@@ -44,7 +44,6 @@ int Heal(const HealOptions& options, const HealFlags& flags) {
   InjectorOptions injector;
   injector.tracer = tracer->get();
   injector.journal = journal.ok() ? &*journal : nullptr;
-  injector.answers = options.answers;
   std::vector<HealReport> reports;
   if (flags.all) reports = HealAll(injector);
   for (const int32_t pid : flags.pids) reports.push_back(HealRank(pid, injector));

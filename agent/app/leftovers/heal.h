@@ -3,11 +3,8 @@
 #define AGENT_APP_LEFTOVERS_HEAL_H_
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
-
-#include "absl/status/status.h"
 
 namespace perfd::agent {
 
@@ -27,7 +24,6 @@ struct HealOptions {
   std::string tracer_binary;
   std::string reader_binary;
   std::string disable_file;
-  std::function<absl::Status(int32_t pid)> answers;  // as InjectorOptions
 };
 
 // Prints a line per rank; the exit code: 0 when nothing of ours is left in any of them.

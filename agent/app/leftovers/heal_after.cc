@@ -39,11 +39,6 @@ bool SomethingLeft(const std::string& directory) {
   return journal.ok() && !journal->ReadAll(&damaged).empty();
 }
 
-// Journals are held no longer than this takes: the next agent waits for them.
-absl::Status HealOnce(const HealOptions& options) {
-  return AdoptJournals(options.journal_directory, options.tracer_binary, options.answers).status();
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HealAfter>> HealAfter::Start(const HealOptions& options) {
@@ -64,14 +59,18 @@ HealAfter::~HealAfter() {
   AwaitHelper(helper_.pid, kGraceMs);
 }
 
-int HealAfterAgent(int socket, const HealOptions& options) {
+int HealAfterAgent(int socket, const HealOptions& options,
+                   const std::function<absl::Status(int32_t pid)>& answers) {
   OutliveSignals(true);
   AwaitClose(socket);
   OutliveSignals(false);
   const absl::Time end = absl::Now() + kPatience;
   absl::Duration pause = kFirstPause;
   while (SomethingLeft(options.journal_directory)) {
-    if (absl::IsFailedPrecondition(HealOnce(options))) return 0;  // another agent's now
+    // The journals are held no longer than this takes: the next agent waits for them.
+    const absl::Status healed =
+        AdoptJournals(options.journal_directory, options.tracer_binary, answers).status();
+    if (absl::IsFailedPrecondition(healed)) return 0;  // another agent's now
     if (absl::Now() > end) {
       LogWarning("ranks still have our jumps, which only pass through; run: perf-agent heal --all");
       return 1;

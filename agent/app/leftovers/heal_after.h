@@ -10,9 +10,12 @@
 #ifndef AGENT_APP_LEFTOVERS_HEAL_AFTER_H_
 #define AGENT_APP_LEFTOVERS_HEAL_AFTER_H_
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "agent/app/leftovers/heal.h"
 #include "agent/spawn/helper_process.h"
@@ -33,8 +36,9 @@ class HealAfter {
   Helper helper_;
 };
 
-// That process: its exit code. The agent has the other end of `socket`, and sends nothing.
-int HealAfterAgent(int socket, const HealOptions& options);
+// That process: its exit code. The agent has the other end of `socket`, and sends nothing. `answers`: as InjectorOptions.
+int HealAfterAgent(int socket, const HealOptions& options,
+                   const std::function<absl::Status(int32_t pid)>& answers);
 
 }  // namespace perfd::agent
 

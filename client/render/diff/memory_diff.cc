@@ -34,8 +34,7 @@ MemoryDiff Compare(const LoopDiff* loop, const MemoryFigures* a, const MemoryFig
   const BeyondShare* of_b = ShareAtL2(b);
   if (!comparable || of_a == nullptr || of_b == nullptr) return diff;
   diff.change = of_b->share - of_a->share;
-  diff.significant =
-      of_a->interval.high < of_b->interval.low || of_b->interval.high < of_a->interval.low;
+  diff.significant = !Overlap(of_a->interval, of_b->interval);
   return diff;
 }
 
@@ -118,9 +117,7 @@ std::string RenderMemoryDiff(const Report& a, const Report& b, const std::vector
                    {"SOURCE"}});
   const size_t room = static_cast<size_t>(std::max(style.width / 4, kLeastRoom));
   for (const MemoryDiff& diff : diffs) {
-    const ReportRow* row = diff.loop == nullptr      ? nullptr
-                           : diff.loop->b != nullptr ? diff.loop->b
-                                                     : diff.loop->a;
+    const ReportRow* row = diff.loop == nullptr ? nullptr : &diff.loop->row();
     table.Add({diff.significant ? "!" : "",
                diff.change.has_value() ? absl::StrFormat("%+.1f", *diff.change * 100) : "-",
                Side(diff.a), Side(diff.b), Median(diff.a), Median(diff.b),

@@ -37,10 +37,6 @@ std::map<std::string, const ReportRow*> Unique(const Rows& rows, const Key& key)
   return unique;
 }
 
-bool Overlap(const Interval& a, const Interval& b) {
-  return a.low <= b.high && b.low <= a.high;
-}
-
 // A loop that was not seen: at zero, with no interval to speak of.
 WallShare ShareOf(const ReportRow* row, ShareBasis basis) {
   if (row == nullptr) return {};
@@ -85,6 +81,10 @@ Rows Pointers(const std::vector<ReportRow>& rows) {
 }
 
 }  // namespace
+
+bool Overlap(const Interval& a, const Interval& b) {
+  return a.low <= b.high && b.low <= a.high;
+}
 
 ShareBasis CommonBasis(const Report& a, const Report& b) {
   const bool both = a.time.wall.has_value() && b.time.wall.has_value();

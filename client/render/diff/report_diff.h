@@ -30,7 +30,11 @@ struct LoopDiff {
   Interval interval_b;
   double change = 0;
   bool significant = false;
+
+  const ReportRow& row() const { return b != nullptr ? *b : *a; }
 };
+
+bool Overlap(const Interval& a, const Interval& b);
 
 // What of two reports can be compared.
 ShareBasis CommonBasis(const Report& a, const Report& b);

@@ -1,3 +1,4 @@
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -46,14 +47,6 @@ void AddSide(const char* side, const ReportRow* row, double share, const Interva
   (*json)[prefix + "share_high"] = row == nullptr ? Json(nullptr) : Json(interval.high);
 }
 
-// Of a loop, or of the whole job; null: no access was sampled there.
-Json MemoryOf(const std::vector<MemoryDiff>& diffs, const LoopDiff* loop) {
-  for (const MemoryDiff& diff : diffs) {
-    if (diff.loop == loop) return MemoryDiffToJson(diff);
-  }
-  return {};
-}
-
 }  // namespace
 
 std::string RenderDiff(const Report& a, const Report& b, const TextStyle& style) {
@@ -62,7 +55,7 @@ std::string RenderDiff(const Report& a, const Report& b, const TextStyle& style)
   const size_t room = static_cast<size_t>(std::max(style.width / 4, 20));
   const std::vector<LoopDiff> diffs = DiffReports(a, b);
   for (const LoopDiff& diff : diffs) {
-    const ReportRow& row = diff.b != nullptr ? *diff.b : *diff.a;
+    const ReportRow& row = diff.row();
     table.Add({diff.significant ? "!" : "", absl::StrFormat("%+.1f", diff.change * 100),
                ShareText(diff.a, diff.share_a, diff.interval_a),
                ShareText(diff.b, diff.share_b, diff.interval_b),
@@ -82,9 +75,10 @@ std::string RenderDiff(const Report& a, const Report& b, const TextStyle& style)
 Json DiffToJson(const Report& a, const Report& b) {
   Json loops = Json::array();
   const std::vector<LoopDiff> diffs = DiffReports(a, b);
-  const std::vector<MemoryDiff> memory = DiffMemory(a, b, diffs);
+  std::map<const LoopDiff*, Json> memory;  // null: of the whole job
+  for (const MemoryDiff& diff : DiffMemory(a, b, diffs)) memory[diff.loop] = MemoryDiffToJson(diff);
   for (const LoopDiff& diff : diffs) {
-    const ReportRow& row = diff.b != nullptr ? *diff.b : *diff.a;
+    const ReportRow& row = diff.row();
     Json json = {{"match", MatchKey(diff.match)},
                  {"function", row.location.function},
                  {"file", row.location.source.file},
@@ -94,13 +88,13 @@ Json DiffToJson(const Report& a, const Report& b) {
     AddSide("b", diff.b, diff.share_b, diff.interval_b, &json);
     json["change"] = diff.change;
     json["significant"] = diff.significant;
-    json["memory"] = MemoryOf(memory, &diff);
+    json["memory"] = memory[&diff];
     loops.push_back(std::move(json));
   }
   return {{"a", a.status.id},
           {"b", b.status.id},
           {"share_basis", BasisName(CommonBasis(a, b))},
-          {"memory", MemoryOf(memory, nullptr)},
+          {"memory", memory[nullptr]},
           {"loops", loops}};
 }
 
