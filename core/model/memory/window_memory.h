@@ -21,7 +21,7 @@ struct MemoryEvent {
   uint32_t latency_threshold = 0;  // cycles: faster loads are not seen; 0: none is known
 
   bool operator==(const MemoryEvent&) const = default;
-  auto operator<=>(const MemoryEvent&) const = default;
+  auto operator<=>(const MemoryEvent&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 // The accesses that one instruction of one process made.
